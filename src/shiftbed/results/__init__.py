@@ -1,0 +1,7 @@
+"""Predictions on disk, and questions over them."""
+
+from __future__ import annotations
+
+from shiftbed.results._results import Results
+
+__all__ = ["Results"]
