@@ -1,0 +1,20 @@
+"""Models: from a spec to something that gives logits, with the geometry that it wants."""
+
+from __future__ import annotations
+
+from shiftbed.models.geometry import Fit, Geometry, Interpolation
+from shiftbed.models.loading import ModelLike, expand, list_models, load
+from shiftbed.models.model import Model
+from shiftbed.models.options import Options
+
+__all__ = [
+    "Fit",
+    "Geometry",
+    "Interpolation",
+    "Model",
+    "ModelLike",
+    "Options",
+    "expand",
+    "list_models",
+    "load",
+]

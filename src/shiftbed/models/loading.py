@@ -1,0 +1,127 @@
+"""From specs, wildcards and list files to models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from shiftbed.errors import InputError, unknown
+from shiftbed.models.model import Model
+from shiftbed.models.options import read_options
+from shiftbed.models.registry import sources
+
+__all__ = ["ModelLike", "expand", "list_models", "load"]
+
+#: A spec, a model, a torch module, or a function from uint8 (N, H, W, C) to logits.
+ModelLike = str | Model | Callable[..., Any]
+
+
+def load(model: ModelLike, **overrides: Any) -> Model:
+    """Return the model that a spec names, or a callable as a model.
+
+    Overrides are those of :class:`Options`; a spec may carry its own, after commas, as in
+    ``timm:resnet50.a1_in1k,size=288,name=larger``, and these win.
+    """
+    if isinstance(model, Model):
+        name = read_options(overrides).name
+        return model if name is None else replace(model, name=name)
+    if not isinstance(model, str):
+        from shiftbed.models.sources.callables import wrap
+
+        return wrap(model, read_options(overrides))
+    prefix, rest, own = _parsed(model)
+    options = read_options({**overrides, **own})
+    loaded = sources()[prefix].load(rest, options)
+    name = options.name or loaded.name
+    return replace(loaded, name=name, spec=model)
+
+
+def _parsed(spec: str) -> tuple[str, str, dict[str, str]]:
+    """Return the prefix, what follows it, and the options at the end."""
+    prefix, colon, rest = spec.partition(":")
+    known = sources()
+    if not colon or prefix not in known:
+        if Path(spec).suffix == ".onnx":
+            raise InputError(f"{spec} needs its prefix; write onnx:{spec}")
+        if Path(spec).suffix in {".pt", ".pth", ".safetensors", ".ckpt"}:
+            raise InputError(
+                f"{spec} needs its prefix and architecture; write "
+                f"torch:{spec},arch=timm:resnet18 (or torchvision:..., python:module:factory)"
+            )
+        if colon:
+            raise unknown("source of models", prefix, known)
+        forms = ", ".join(entry.usage for entry in known.values())
+        raise InputError(f"{spec!r} is no model spec; write one of {forms}")
+    parts = rest.split(",")
+    own: dict[str, str] = {}
+    while len(parts) > 1 and "=" in parts[-1]:
+        key, _, value = parts.pop().partition("=")
+        own[key.strip()] = value.strip()
+    rest = ",".join(parts)
+    if not rest:
+        raise InputError(f"{spec!r} names nothing after its prefix; write {known[prefix].usage}")
+    return prefix, rest, own
+
+
+def expand(patterns: str | Iterable[str]) -> list[str]:
+    """Return specs for specs, wildcards (``timm:resnet*.a1_in1k``) and list files (``@file``).
+
+    A list file has one spec or wildcard per line; ``#`` begins a comment.
+    """
+    found: list[str] = []
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        if pattern.startswith("@"):
+            found.extend(expand(_listed(pattern[1:])))
+        elif any(char in pattern for char in "*?["):
+            found.extend(_wild(pattern))
+        else:
+            _parsed(pattern)
+            found.append(pattern)
+    return list(dict.fromkeys(found))
+
+
+def _listed(path: str) -> list[str]:
+    try:
+        lines = Path(path).expanduser().read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise InputError(f"cannot read the list of models {path}: {problem}") from None
+    specs = [line.partition("#")[0].strip() for line in lines]
+    specs = [spec for spec in specs if spec]
+    if not specs:
+        raise InputError(f"the list of models {path} is empty; expected one spec per line")
+    return specs
+
+
+def _wild(pattern: str) -> list[str]:
+    prefix, rest, own = _parsed(pattern)
+    names = sources()[prefix].names()
+    if not names:
+        raise InputError(
+            f"{prefix}: has no list of models to match {rest!r} against; name each model"
+        )
+    options = "".join(f",{key}={value}" for key, value in own.items())
+    found = [f"{prefix}:{name}{options}" for name in names if fnmatchcase(name, rest)]
+    if not found:
+        raise InputError(f"no model of {prefix}: matches {rest!r}; see `shiftbed list models`")
+    return found
+
+
+def list_models(pattern: str | None = None) -> list[str]:
+    """Return the specs of all models that can be listed, or of those that match a pattern.
+
+    A pattern without a prefix is looked for in every source.
+    """
+    if pattern is not None and ":" in pattern:
+        return expand(pattern)
+    wanted = "*" if pattern is None else pattern
+    if not any(char in wanted for char in "*?["):
+        wanted = f"*{wanted}*"
+    return [
+        f"{entry.prefix}:{name}"
+        for entry in sources().values()
+        for name in entry.names()
+        if fnmatchcase(name, wanted)
+    ]

@@ -1,0 +1,20 @@
+"""Settings: what models are shown. Their names, the catalogue and the suites."""
+
+from __future__ import annotations
+
+from shiftbed.settings.grammar import expand_braces
+from shiftbed.settings.resolve import list_settings, resolve
+from shiftbed.settings.setting import Metric, Setting, Shift
+from shiftbed.settings.suites import Suite, list_suites, suite
+
+__all__ = [
+    "Metric",
+    "Setting",
+    "Shift",
+    "Suite",
+    "expand_braces",
+    "list_settings",
+    "list_suites",
+    "resolve",
+    "suite",
+]

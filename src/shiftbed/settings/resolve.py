@@ -1,0 +1,212 @@
+"""From names and patterns to settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from shiftbed.data import ClassMap, Combine, ImageSet, list_sets, open_set, read_class_map
+from shiftbed.errors import InputError, unknown
+from shiftbed.settings.grammar import expand_braces, split_pattern
+from shiftbed.settings.setting import Metric, Setting, Shift
+from shiftbed.settings.suites import Suite, list_suites
+
+__all__ = ["DataLike", "list_settings", "resolve"]
+
+ImagesLike = ImageSet | str | Path
+#: What ``data=`` takes: one image set, several, or several by the names they should have.
+DataLike = ImagesLike | Sequence[ImagesLike] | Mapping[str, ImagesLike]
+
+
+def resolve(
+    patterns: str | Iterable[str],
+    data: DataLike | None = None,
+    *,
+    class_map: ClassMap | str | Path | None = None,
+    combine: Combine = "max",
+) -> list[Setting]:
+    """Return the settings that names, patterns and suites stand for, each once, in order.
+
+    ``data`` are the user's own image sets. A pattern with no set (``+fog.3``), and a suite
+    that has no set of its own, apply to each of them.
+    """
+    opener = _Opener(data)
+    reading = read_class_map(class_map) if isinstance(class_map, (str, Path)) else class_map
+    wanted = [patterns] if isinstance(patterns, str) else list(patterns)
+    suites = {one.name: one for one in list_suites()}
+    found: dict[str, Setting] = {}
+    for pattern in wanted:
+        if pattern in suites:
+            pairs = _suite_pairs(suites[pattern], opener)
+        else:
+            pairs = [pair for name in expand_braces(pattern) for pair in _pairs(name, opener)]
+        for images, name, shift in pairs:
+            metric: Metric = "agreement" if images.labels is None else "top1"
+            found.setdefault(name, Setting(name, images, shift, metric, reading, combine))
+    return list(found.values())
+
+
+def list_settings(
+    patterns: str | Iterable[str] = ("mnist-c", "imagenet-photos+{clean,*,extra}"),
+) -> list[str]:
+    """Return names of settings, without fetching or opening any image set."""
+    known = {info.name: info.variant for info in list_sets()}
+    suites = {one.name: one for one in list_suites()}
+    names: list[str] = []
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        if pattern in suites:
+            one = suites[pattern]
+            sets = [one.images or "SET"]
+            parts = [(name, part, one.variant) for name in sets for part in one.shifts]
+        else:
+            split = [split_pattern(name) for name in expand_braces(pattern)]
+            parts = [(name, part, None) for name, part in split]
+        for name, part, variant in parts:
+            own = known.get(name, variant or _DEFAULT)
+            names.extend(_name(name, shift, own) for shift in _shifts(part, variant or own))
+    return list(dict.fromkeys(names))
+
+
+#: The variant for image sets that no benchmark has a variant for: the user's own.
+_DEFAULT = "imagenet-c"
+
+_Pairs = list[tuple[ImageSet, str, Shift | None]]
+
+
+class _Opener:
+    """Opens each image set once, under the name that the user gave it."""
+
+    def __init__(self, data: DataLike | None) -> None:
+        self._variants = {info.name: info.variant for info in list_sets()}
+        self.given = [open_set(one, name=name) for name, one in _named(data)]
+        self._open = {images.name: images for images in self.given}
+        if len(self._open) < len(self.given):
+            names = [images.name for images in self.given]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(
+                f"two of the image sets given are called {twice!r}; name them, as in "
+                f"one=PATH and two=PATH"
+            )
+
+    def find(self, name: str) -> list[ImageSet]:
+        """Return the image sets that a pattern's first part means."""
+        if not name:
+            if not self.given:
+                raise InputError(
+                    "this needs an image set: name one with data (a folder with one folder per "
+                    "class, an .npz file, or a set that `shiftbed list sets` shows)"
+                )
+            return self.given
+        if name in self._open:
+            return [self._open[name]]
+        if any(char in name for char in "*?[") and not Path(name).exists():
+            known = [*self._open, *self._variants]
+            matching = [one for one in dict.fromkeys(known) if fnmatchcase(one, name)]
+            if not matching:
+                raise unknown("image set", name, known)
+            return [images for one in matching for images in self.find(one)]
+        try:
+            images = open_set(name)
+        except InputError:
+            if self._open and not Path(name).exists():
+                raise unknown("image set", name, [*self._open, *self._variants]) from None
+            raise
+        self._open[name] = self._open.setdefault(images.name, images)
+        return [self._open[name]]
+
+    def variant(self, images: ImageSet) -> str:
+        """Return the variant of corruptions that an image set's own benchmark uses."""
+        return self._variants.get(images.name, _DEFAULT)
+
+
+def _named(data: DataLike | None) -> list[tuple[str | None, ImagesLike]]:
+    if data is None:
+        return []
+    if isinstance(data, Mapping):
+        return list(data.items())
+    if isinstance(data, (str, Path)) or isinstance(data, ImageSet):
+        data = [data]
+    named: list[tuple[str | None, ImagesLike]] = []
+    for one in data:
+        name, equals, path = one.partition("=") if isinstance(one, str) else ("", "", "")
+        if equals and name and "/" not in name and not Path(str(one)).exists():
+            named.append((name, path))
+        else:
+            named.append((None, one))
+    return named
+
+
+def _suite_pairs(suite: Suite, opener: _Opener) -> _Pairs:
+    sets = opener.given or opener.find(suite.images or "")
+    return [
+        pair
+        for images in sets
+        for part in suite.shifts
+        for pair in _shifted(images, part, suite.variant, opener)
+    ]
+
+
+def _pairs(name: str, opener: _Opener) -> _Pairs:
+    part, shift = split_pattern(name)
+    return [pair for images in opener.find(part) for pair in _shifted(images, shift, None, opener)]
+
+
+def _shifted(images: ImageSet, part: str | None, variant: str | None, opener: _Opener) -> _Pairs:
+    own = opener.variant(images)
+    return [
+        (images, _name(images.name, shift, own), shift) for shift in _shifts(part, variant or own)
+    ]
+
+
+def _name(images: str, shift: Shift | None, own: str) -> str:
+    if shift is None:
+        return images
+    elsewhere = "" if shift.variant == own else f"@{shift.variant}"
+    return f"{images}+{shift}{elsewhere}"
+
+
+def _shifts(pattern: str | None, variant: str) -> list[Shift | None]:
+    """Return the shifts that a pattern such as ``fog.*`` or ``zigzag@mnist-c`` means."""
+    from shiftbed.corruptions import VARIANTS, corruptions
+
+    if pattern is None or pattern == "clean":
+        return [None]
+    pattern, at, chosen = pattern.partition("@")
+    if at:
+        if chosen not in VARIANTS:
+            raise unknown("variant of the corruptions", chosen, VARIANTS)
+        variant = chosen
+    known = {spec.name: spec.standing for spec in corruptions(variant)}
+    corruption, _, step = pattern.partition(".")
+    if corruption == "extra":
+        names = [name for name, standing in known.items() if standing == "extra"]
+    elif any(char in corruption for char in "*?["):
+        # A wildcard is for the benchmark's own; the extra ones are asked for by name.
+        names = [
+            name
+            for name, standing in known.items()
+            if standing == "main" and fnmatchcase(name, corruption)
+        ]
+    else:
+        names = [name for name in known if name == corruption]
+    if not names:
+        raise unknown(f"corruption of {variant}", corruption, [*known, "clean", "extra"])
+    return [shift for name in names for shift in _steps(name, step, variant)]
+
+
+def _steps(name: str, step: str, variant: str) -> list[Shift | None]:
+    from shiftbed.corruptions import severities, standard_severity
+
+    known = severities(name, variant)
+    standard = standard_severity(name, variant)
+    if not step:
+        if standard is not None or not known:
+            return [Shift(name, None, variant)]
+        return [Shift(name, severity, variant) for severity in known]
+    chosen = [severity for severity in known if fnmatchcase(str(severity), step)]
+    if not chosen:
+        has = f"has severities {known[0]} to {known[-1]}" if known else "has no severities"
+        raise InputError(f"{name} of {variant} {has}; {step!r} is none of them")
+    # The standard severity has one name, the one without a number.
+    return [Shift(name, None if severity == standard else severity, variant) for severity in chosen]
