@@ -3,5 +3,8 @@
 from __future__ import annotations
 
 from shiftbed.results._results import Results
+from shiftbed.results.answers import answers
+from shiftbed.results.manifest import Counts, Identity, Manifest
+from shiftbed.results.store import Store
 
-__all__ = ["Results"]
+__all__ = ["Counts", "Identity", "Manifest", "Results", "Store", "answers"]

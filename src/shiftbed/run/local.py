@@ -1,0 +1,321 @@
+"""The engine for one machine: threads for the pictures, this thread for the models."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import groupby
+from threading import Lock
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from shiftbed.data import ImageSet, UnreadablePicture
+from shiftbed.errors import InputError
+from shiftbed.models import Geometry, Model
+from shiftbed.results import Store, answers
+from shiftbed.run.plan import Cell, Plan, Unit
+
+__all__ = ["COMPUTE_BATCH", "Progress", "Watch", "execute", "logits_of"]
+
+#: Pictures that a model sees at once. Fixed, because a library may round differently for
+#: another number, and the bytes of a result must not depend on how it was computed.
+COMPUTE_BATCH = 32
+
+Pictures = npt.NDArray[np.uint8]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A part that is done: one slice of one cell."""
+
+    cell: Cell
+    pictures: int
+    scored: int
+    #: None for pictures without labels.
+    correct: int | None
+
+
+Watch = Callable[[Progress], None]
+
+
+def execute(
+    plan: Plan,
+    store: Store,
+    *,
+    workers: int | None = None,
+    batch_size: int = COMPUTE_BATCH,
+    watch: Watch = lambda progress: None,
+) -> None:
+    """Compute what is missing of a plan and write it to the store.
+
+    ``workers`` threads decode and corrupt, ``batch_size`` pictures at a time, ahead of the
+    models by a few batches and no more. Neither changes what is stored.
+    """
+    workers = workers or os.cpu_count() or 1
+    if workers < 1 or batch_size < 1:
+        raise InputError(
+            f"workers is {workers} and batch size {batch_size}; both must be at least 1"
+        )
+    store.sweep()
+    for cell in plan.cells:
+        store.begin(cell.manifest)
+        store.write_pictures(cell.manifest.identity.pictures, cell.setting.images.ids)
+    ledger = _Ledger(plan, store, {"workers": workers, "batch_size": batch_size})
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="shiftbed")
+    try:
+        tasks = _tasks(plan.units, plan.seed, batch_size)
+        ready = _ahead(pool, tasks, ahead=2 * workers + 2)
+        for _, batches in groupby(ready, key=lambda batch: id(batch.unit)):
+            _score(batches, plan, store, ledger, watch)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+# Pictures: decoded once, each geometry once, each shift once.
+
+
+class _Chunk:
+    """Consecutive pictures of an image set, decoded when first needed, in every geometry."""
+
+    def __init__(self, images: ImageSet, indices: range, geometries: Sequence[Geometry]) -> None:
+        self._images = images
+        self._indices = indices
+        self._geometries = geometries
+        self._lock = Lock()
+        self._decoded: dict[Geometry, list[Pictures]] | None = None
+        self.index = np.empty(0, np.int32)
+        self.skipped: list[tuple[str, str]] = []
+
+    def pictures(self, geometry: Geometry) -> list[Pictures]:
+        """Return those that can be read. Their places are in ``index`` from then on."""
+        with self._lock:
+            if self._decoded is None:
+                self._decoded = self._decode()
+            return self._decoded[geometry]
+
+    def ids(self) -> list[str]:
+        """The ids of those that can be read."""
+        ids = self._images.ids
+        return [ids[int(index)] for index in self.index]
+
+    def _decode(self) -> dict[Geometry, list[Pictures]]:
+        decoded: dict[Geometry, list[Pictures]] = {geometry: [] for geometry in self._geometries}
+        read = []
+        for index in self._indices:
+            try:
+                picture = self._images.load(index)
+            except UnreadablePicture as problem:
+                self.skipped.append((self._images.ids[index], problem.reason))
+                continue
+            read.append(index)
+            for geometry in self._geometries:
+                decoded[geometry].append(geometry.apply(picture))
+        self.index = np.array(read, np.int32)
+        return decoded
+
+
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """Shifted pictures on their way to the models of a unit."""
+
+    unit: Unit
+    chunk: _Chunk
+    pictures: list[Pictures]
+    seconds: float
+
+
+def _tasks(units: Iterable[Unit], seed: int, batch_size: int) -> Iterator[Callable[[], _Batch]]:
+    """Yield the work that makes each batch, slice by slice, in the order of the units."""
+    for _, group in groupby(units, key=lambda unit: (id(unit.images), unit.slice)):
+        same_slice = list(group)
+        first = same_slice[0]
+        geometries = list(dict.fromkeys(unit.geometry for unit in same_slice))
+        chunks = [
+            _Chunk(first.images, first.indices[start : start + batch_size], geometries)
+            for start in range(0, len(first.indices), batch_size)
+        ]
+        for unit in same_slice:
+            for chunk in chunks:
+                yield _Task(unit, chunk, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    unit: Unit
+    chunk: _Chunk
+    seed: int
+
+    def __call__(self) -> _Batch:
+        begun = time.perf_counter()
+        pictures = self.chunk.pictures(self.unit.geometry)
+        shift = self.unit.shift
+        if shift is not None:
+            from shiftbed.corruptions import corrupt
+
+            pictures = [
+                corrupt(
+                    picture,
+                    shift.corruption,
+                    shift.severity,
+                    variant=shift.variant,
+                    seed=self.seed,
+                    key=name,
+                )
+                for picture, name in zip(pictures, self.chunk.ids(), strict=True)
+            ]
+        return _Batch(self.unit, self.chunk, pictures, time.perf_counter() - begun)
+
+
+def _ahead(pool: ThreadPoolExecutor, tasks: Iterable[Callable[[], T]], ahead: int) -> Iterator[T]:
+    """Run tasks in the pool and yield their results in order, at most ``ahead`` early."""
+    running: deque[Future[T]] = deque()
+    for task in tasks:
+        running.append(pool.submit(task))
+        if len(running) > ahead:
+            yield running.popleft().result()
+    while running:
+        yield running.popleft().result()
+
+
+# Models
+
+
+def _score(
+    batches: Iterable[_Batch], plan: Plan, store: Store, ledger: _Ledger, watch: Watch
+) -> None:
+    """Show one unit's pictures to its models, and write a part for each of its cells."""
+    logits: dict[Model, list[npt.NDArray[np.float32]]] = {}
+    index: list[npt.NDArray[np.int32]] = []
+    skipped: list[tuple[str, str]] = []
+    waiting: list[Pictures] = []
+    unit: Unit | None = None
+    preparing = 0.0
+    computing: dict[Model, float] = {}
+
+    def compute(pictures: list[Pictures]) -> None:
+        for model in logits:
+            begun = time.perf_counter()
+            logits[model].append(logits_of(model, pictures))
+            computing[model] += time.perf_counter() - begun
+
+    for batch in batches:
+        if unit is None:
+            unit = batch.unit
+            logits = {cell.model: [] for cell in unit.cells}
+            computing = dict.fromkeys(logits, 0.0)
+        index.append(batch.chunk.index)
+        skipped += batch.chunk.skipped
+        preparing += batch.seconds
+        waiting += batch.pictures
+        while len(waiting) >= COMPUTE_BATCH:
+            compute(waiting[:COMPUTE_BATCH])
+            del waiting[:COMPUTE_BATCH]
+    if unit is None:
+        return
+    if waiting:
+        compute(waiting)
+    places = np.concatenate(index)
+    labels = unit.images.labels
+    for cell in unit.cells:
+        outputs = np.concatenate(
+            [np.empty((0, cell.model.outputs), np.float32), *logits[cell.model]]
+        )
+        scores = outputs if cell.space is None else cell.space.scores(outputs)
+        rows = answers(places, scores, None if labels is None else labels[places])
+        kept = outputs if plan.keep_logits else None
+        store.write_part(cell.manifest.key, unit.slice, rows, skipped, kept)
+        ranks = rows["rank_true"].drop_null().to_numpy()
+        watch(
+            Progress(
+                cell,
+                pictures=len(unit.indices),
+                scored=len(rows),
+                correct=None if labels is None else int((ranks == 1).sum()),
+            )
+        )
+        ledger.record(cell, preparing, computing[cell.model])
+
+
+def logits_of(model: Model, pictures: Sequence[Pictures]) -> npt.NDArray[np.float32]:
+    """Return a model's logits, or say in a sentence why it has none."""
+    shapes = sorted({picture.shape for picture in pictures})
+    if len(shapes) > 1:
+        raise InputError(
+            f"model {model.name} takes pictures as they are, and they differ in size "
+            f"({shapes[0]} and {shapes[-1]}); give it one, as in SPEC,size=224"
+        )
+    try:
+        logits = model.logits(np.stack(pictures))
+    except InputError:
+        raise
+    except Exception as problem:  # whatever a model may raise
+        raise InputError(
+            f"model {model.name} failed on {len(pictures)} pictures of shape {shapes[0]} "
+            f"({type(problem).__name__}: {_first_line(problem)}); what was finished is kept"
+        ) from problem
+    broken = int((~np.isfinite(logits)).any(axis=1).sum())
+    if broken:
+        raise InputError(
+            f"model {model.name} gave logits that are not finite numbers for {broken} of "
+            f"{len(pictures)} pictures; what was finished is kept: check its weights and "
+            "precision, and run it again"
+        )
+    return logits
+
+
+def _first_line(problem: Exception) -> str:
+    return (str(problem).strip().splitlines() or ["no reason given"])[0][:200]
+
+
+@dataclass
+class _Ledger:
+    """Which parts of each cell are still missing, and the time that the others took."""
+
+    plan: Plan
+    store: Store
+    setup: dict[str, int]
+    missing: dict[str, int] = field(init=False)
+    seconds: dict[str, list[float]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.missing = {cell.manifest.key: 0 for cell in self.plan.cells}
+        self.seconds = {cell.manifest.key: [0.0, 0.0] for cell in self.plan.cells}
+        for unit in self.plan.units:
+            for cell in unit.cells:
+                self.missing[cell.manifest.key] += 1
+        for cell in self.plan.cells:  # killed between the last part and the manifest
+            there = self.store.manifest(cell.manifest.key)
+            if not self.missing[cell.manifest.key] and not (there and there.complete):
+                self.finish(cell)
+
+    def record(self, cell: Cell, preparing: float, computing: float) -> None:
+        key = cell.manifest.key
+        self.seconds[key][0] += preparing
+        self.seconds[key][1] += computing
+        self.missing[key] -= 1
+        if not self.missing[key]:
+            self.finish(cell)
+
+    def finish(self, cell: Cell) -> None:
+        preparing, computing = self.seconds[cell.manifest.key]
+        self.store.finish(
+            cell.manifest,
+            cell.slices,
+            labelled=cell.setting.images.labels is not None,
+            keep_logits=self.plan.keep_logits,
+            timing={
+                "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+                # Of the last session. The pictures' share is common to all models.
+                "seconds_for_pictures": round(preparing, 3),
+                "seconds_for_model": round(computing, 3),
+                **self.setup,
+            },
+        )
