@@ -1,0 +1,135 @@
+"""One call for every corruption of every benchmark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftbed.corruptions import _registry
+from shiftbed.errors import InputError
+
+Picture = NDArray[np.uint8]
+
+
+def corrupt(
+    picture: Picture,
+    name: str,
+    severity: int | None = None,
+    *,
+    variant: str = "imagenet-c",
+    seed: int = 0,
+    key: str | Sequence[str] = "",
+    rng: np.random.RandomState | np.random.Generator | None = None,
+    workers: int | None = None,
+    **options: Any,
+) -> Picture:
+    """Return a corrupted copy of a picture, or of a batch of pictures.
+
+    A picture is a ``uint8`` array of shape (H, W), (H, W, 1) or (H, W, 3), of any size; a
+    batch is (N, H, W, 1 or 3), and ``key`` is then a list with a name for each picture (its
+    position, if no list is given). What is drawn depends on (seed, key, name, severity)
+    alone, so that a picture's corruption is the same in any batch, order or thread.
+
+    With ``rng`` given, the draws come from it instead, picture after picture. A
+    ``RandomState`` gives the pixels of the benchmark's published code.
+
+    ``severity`` may be left out where the benchmark has a standard one (MNIST-C) or the
+    corruption has none. ``options`` go to the corruptions that take some, such as
+    ``textures`` of frost and ``matrix`` of pessimal noise. ``workers`` is the number of
+    threads for a batch: by default, one for each core.
+
+    >>> import numpy as np
+    >>> picture = np.full((24, 32, 3), 100, np.uint8)
+    >>> corrupt(picture, "contrast", 3).shape
+    (24, 32, 3)
+    >>> digit = np.zeros((28, 28), np.uint8)
+    >>> corrupt(digit, "stripe", variant="mnist-c")[0, ::7].tolist()
+    [255, 0, 0, 255]
+    """
+    spec = _registry.get(name, variant)
+    arguments = spec.arguments(severity)
+    _check_options(spec, options)
+    _check_picture(picture)
+    if picture.ndim == 4:
+        keys = _batch_keys(key, len(picture))
+    elif isinstance(key, str):
+        keys = [key]
+    else:
+        raise InputError(
+            "one picture was given with a list of keys; give one key, or a batch (N, H, W, 3)"
+        )
+    step = severity if severity is not None else spec.standard
+    out = np.empty(picture.shape, np.uint8)
+    sources = picture if picture.ndim == 4 else [picture]
+    targets = out if picture.ndim == 4 else [out]
+
+    from shiftbed.corruptions._random import Stream, draws
+
+    def one(i: int) -> None:
+        generator = Stream.keyed(seed, keys[i], name, step) if rng is None else draws(rng)
+        source = np.ascontiguousarray(sources[i])
+        if source.ndim == 2:
+            source = source[..., None]
+        corrupted = spec.function(source, generator, *arguments, **options)
+        targets[i][...] = corrupted.reshape(targets[i].shape)
+
+    threads = 1 if rng is not None else min(workers or os.cpu_count() or 1, len(keys))
+    if threads == 1:
+        for i in range(len(keys)):
+            one(i)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(one, range(len(keys))))
+    return out
+
+
+def _check_options(spec: _registry.Spec, options: dict[str, Any]) -> None:
+    for option in options:
+        if option not in spec.options:
+            takes = f"it takes {', '.join(spec.options)}" if spec.options else "it takes none"
+            raise InputError(f"{spec.name} has no option {option!r}; {takes}")
+
+
+def _check_picture(picture: object) -> None:
+    if not isinstance(picture, np.ndarray):
+        raise InputError(
+            f"a picture is a uint8 NumPy array, but a {type(picture).__name__} was given; "
+            "Corruption(...) takes PIL pictures and torch tensors"
+        )
+    if picture.dtype != np.uint8:
+        advice = {
+            "uint16": "16-bit pictures are not supported: scale them to 8 bits",
+            "bool": "multiply by 255 and convert it",
+        }.get(picture.dtype.name, "scale it to 0..255 and convert it")
+        raise InputError(f"a picture is a uint8 array, but {picture.dtype} was given; {advice}")
+    shape = picture.shape
+    if picture.ndim not in (2, 3, 4) or (picture.ndim > 2 and shape[-1] not in (1, 3)):
+        advice = ""
+        if picture.ndim > 2 and shape[-1] in (2, 4):
+            advice = "; alpha is not supported: convert the picture to RGB"
+        elif picture.ndim > 2 and shape[-3] in (1, 3):
+            advice = "; channels come last"
+        raise InputError(
+            "a picture has shape (H, W), (H, W, 1) or (H, W, 3), a batch (N, H, W, 1 or 3), "
+            f"but {shape} was given{advice}"
+        )
+    if 0 in (shape[1:] if picture.ndim == 4 else shape):
+        raise InputError(f"a picture of shape {shape} has no pixels")
+
+
+def _batch_keys(key: str | Sequence[str], count: int) -> Sequence[str]:
+    if isinstance(key, str):
+        if key:
+            raise InputError(
+                f"a batch of {count} pictures needs a list of {count} keys, but the one key "
+                f"{key!r} was given"
+            )
+        return [str(i) for i in range(count)]
+    if len(key) != count:
+        raise InputError(f"a batch of {count} pictures needs {count} keys, not {len(key)}")
+    return key

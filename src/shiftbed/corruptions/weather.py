@@ -1,0 +1,394 @@
+"""Weather: what comes between the camera and the scene, or lights it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from shiftbed.corruptions import _colour, _filters
+from shiftbed.corruptions._filters import UNIT, UNIT32, to_level
+from shiftbed.corruptions._frost import textures as frost_textures
+from shiftbed.corruptions._jit import Array, kernel
+from shiftbed.corruptions._random import Draws
+from shiftbed.corruptions._registry import corruption
+
+_SNOW = (
+    (0.1, 0.3, 3, 0.5, 10, 4, 0.8),
+    (0.2, 0.3, 2, 0.5, 12, 4, 0.7),
+    (0.55, 0.3, 4, 0.9, 12, 8, 0.7),
+    (0.55, 0.3, 4.5, 0.85, 12, 8, 0.65),
+    (0.55, 0.3, 2.5, 0.85, 12, 12, 0.55),
+)
+
+
+def _snow_layer(
+    shape: tuple[int, int],
+    rng: Draws,
+    mean: float,
+    spread: float,
+    zoom: float,
+    threshold: float,
+    radius: float,
+    sigma: float,
+) -> Array:
+    """Return falling flakes, as grey levels of shape (H, W, 1)."""
+    flakes = rng.normal(mean, spread, shape)[..., None]
+    zoomed = np.zeros_like(flakes)
+    _filters.add_zoomed(flakes, zoom, zoomed)
+    zoomed[zoomed < threshold] = 0
+    return _filters.motion(to_level(zoomed), radius, sigma, rng.uniform(-135, -45))
+
+
+@corruption(
+    {
+        "imagenet-c": _SNOW,
+        "imagenet-299": _SNOW,
+        "tiny-imagenet-c": (
+            (0.1, 0.2, 1, 0.6, 8, 3, 0.8),
+            (0.1, 0.2, 1, 0.5, 10, 4, 0.8),
+            (0.15, 0.3, 1.75, 0.55, 10, 4, 0.7),
+            (0.25, 0.3, 2.25, 0.6, 12, 6, 0.65),
+            (0.3, 0.3, 1.25, 0.65, 14, 12, 0.6),
+        ),
+        "cifar-c": (
+            (0.1, 0.2, 1, 0.6, 8, 3, 0.95),
+            (0.1, 0.2, 1, 0.5, 10, 4, 0.9),
+            (0.15, 0.3, 1.75, 0.55, 10, 4, 0.9),
+            (0.25, 0.3, 2.25, 0.6, 12, 6, 0.85),
+            (0.3, 0.3, 1.25, 0.65, 14, 12, 0.8),
+        ),
+    }
+)
+def snow(picture: Array, rng: Draws, *parameters: float) -> Array:
+    """Whiten the scene and let flakes fall, blurred along their way."""
+    *flakes, opacity = parameters
+    layer = _snow_layer(picture.shape[:2], rng, *flakes)
+    return _fall(picture, layer, _colour.luminance(picture), opacity)
+
+
+@corruption({"mnist-c": _SNOW}, name="snow", standard={"mnist-c": 5})
+def mnist_snow(picture: Array, rng: Draws, *parameters: float) -> Array:
+    """Brighten a digit and let flakes fall, blurred along their way."""
+    *flakes, opacity = parameters
+    layer = UNIT[_snow_layer(picture.shape[:2], rng, *flakes)]
+    image = UNIT32[picture]
+    white = np.float32(1.5) * image + np.float32(0.5)
+    scene = np.float32(opacity) * image + np.float32(1 - opacity) * np.maximum(image, white)
+    return to_level(scene + layer + np.rot90(layer, k=2))
+
+
+@corruption(
+    {
+        "imagenet-c": ((1, 0.4, 1), (0.8, 0.6, 1), (0.7, 0.7, 1), (0.65, 0.7, 1), (0.6, 0.75, 1)),
+        "imagenet-299": ((1, 0.4, 1), (0.8, 0.6, 1), (0.7, 0.7, 1), (0.65, 0.7, 1), (0.6, 0.75, 1)),
+        "tiny-imagenet-c": (
+            (1, 0.3, 0.3),
+            (0.9, 0.4, 0.3),
+            (0.8, 0.45, 0.3),
+            (0.75, 0.5, 0.3),
+            (0.7, 0.55, 0.3),
+        ),
+        "cifar-c": (
+            (1, 0.2, 0.2),
+            (1, 0.3, 0.2),
+            (0.9, 0.4, 0.2),
+            (0.85, 0.4, 0.2),
+            (0.75, 0.45, 0.2),
+        ),
+        "mnist-c": ((1, 0.4, 1), (0.8, 0.6, 1), (0.7, 0.7, 1), (0.65, 0.7, 1), (0.6, 0.75, 1)),
+    },
+    standard={"mnist-c": 5},
+)
+def frost(
+    picture: Array,
+    rng: Draws,
+    clear: float,
+    ice: float,
+    scale: float,
+    *,
+    textures: str | Path | None = None,
+) -> Array:
+    """Lay a crop of a photograph of frost over the picture.
+
+    The published code has six photographs and draws among the first five. ``textures`` is a
+    folder with them; by default they are fetched once.
+    """
+    height, width, channels = picture.shape
+    texture = frost_textures(textures, scale, channels == 1)[rng.randint(0, 5, 1)[0]]
+    if texture.shape[0] <= height or texture.shape[1] <= width:
+        import cv2
+
+        grow = max((height + 1) / texture.shape[0], (width + 1) / texture.shape[1])
+        size = (math.ceil(texture.shape[1] * grow), math.ceil(texture.shape[0] * grow))
+        texture = cv2.resize(texture, size).reshape(size[1], size[0], channels)
+    top = rng.randint(0, texture.shape[0] - height, 1)[0]
+    left = rng.randint(0, texture.shape[1] - width, 1)[0]
+    out = np.empty_like(picture)
+    _overlay(picture, texture[top : top + height, left : left + width], clear, ice, out)
+    return out
+
+
+@corruption(
+    {
+        "imagenet-c": ((1.5, 2, 256), (2, 2, 256), (2.5, 1.7, 256), (2.5, 1.5, 256), (3, 1.4, 256)),
+        "imagenet-299": (
+            (1.5, 2, 512),
+            (2, 2, 512),
+            (2.5, 1.8, 512),
+            (2.5, 1.6, 512),
+            (3, 1.5, 512),
+        ),
+        "tiny-imagenet-c": (
+            (0.4, 3, 64),
+            (0.7, 3, 64),
+            (1, 2.5, 64),
+            (1.5, 2, 64),
+            (2, 1.75, 64),
+        ),
+        "cifar-c": ((0.2, 3, 32), (0.5, 3, 32), (0.75, 2.5, 32), (1, 2, 32), (1.5, 1.75, 32)),
+        "mnist-c": ((1.5, 2, 256), (2, 2, 256), (2.5, 1.7, 256), (2.5, 1.5, 256), (3, 1.4, 256)),
+    },
+    standard={"mnist-c": 5},
+)
+def fog(picture: Array, rng: Draws, thickness: float, decay: float, side: int) -> Array:
+    """Add a cloud of plasma fractal, and lower the contrast by as much."""
+    side = max(side, 1 << (max(picture.shape[:2]) - 1).bit_length())
+    cloud = np.zeros((side, side))
+    _plasma(rng.random_sample(side * side - 1), decay, cloud)
+    low, high = cloud.min(), cloud.max()
+    out = np.empty_like(picture)
+    _hang(picture, cloud, low, high - low, thickness, UNIT[picture.max()], out)
+    return out
+
+
+@corruption(
+    {
+        "imagenet-c": (0.1, 0.2, 0.3, 0.4, 0.5),
+        "imagenet-299": (0.1, 0.2, 0.3, 0.4, 0.5),
+        "tiny-imagenet-c": (0.1, 0.2, 0.3, 0.4, 0.5),
+        "cifar-c": (0.05, 0.1, 0.15, 0.2, 0.3),
+    },
+    random=False,
+)
+def brightness(picture: Array, rng: Draws, amount: float) -> Array:
+    """Raise the value of hue, saturation and value."""
+    if picture.shape[2] == 1:
+        return to_level(np.clip(UNIT + amount, 0, 1))[picture]
+    return _colour.change_hsv(picture, 1.0, 0.0, amount)
+
+
+@corruption(
+    {"mnist-c": (0.1, 0.2, 0.3, 0.4, 0.5)},
+    name="brightness",
+    standard={"mnist-c": 5},
+    random=False,
+)
+def mnist_brightness(picture: Array, rng: Draws, amount: float) -> Array:
+    """Raise the value, through colour and back to grey as the published code does."""
+    if picture.shape[2] == 3:
+        return brightness(picture, rng, amount)
+    return to_level(_colour.grey_of_grey(np.clip(UNIT + amount, 0, 1)))[picture]
+
+
+_SPATTER = (
+    (0.65, 0.3, 4, 0.69, 0.6, 0),
+    (0.65, 0.3, 3, 0.68, 0.6, 0),
+    (0.65, 0.3, 2, 0.68, 0.5, 0),
+    (0.65, 0.3, 1, 0.65, 1.5, 1),
+    (0.67, 0.4, 1, 0.65, 1.5, 1),
+)
+_WATER = np.array([175, 238, 238]) / 255
+_MUD = np.array([63, 42, 20]) / 255
+
+
+@corruption(
+    {
+        "imagenet-c": _SPATTER,
+        "imagenet-299": (
+            (0.65, 0.3, 4, 0.69, 0.9, 0),
+            (0.65, 0.3, 3.5, 0.68, 0.9, 0),
+            (0.65, 0.3, 3, 0.68, 0.8, 0),
+            (0.65, 0.3, 1.2, 0.65, 1.8, 1),
+            (0.67, 0.4, 1.2, 0.65, 1.8, 1),
+        ),
+        "tiny-imagenet-c": (
+            (0.62, 0.1, 0.7, 0.7, 0.6, 0),
+            (0.65, 0.1, 0.8, 0.7, 0.6, 0),
+            (0.65, 0.3, 1, 0.69, 0.6, 0),
+            (0.65, 0.1, 0.7, 0.68, 0.6, 1),
+            (0.65, 0.1, 0.5, 0.67, 0.6, 1),
+        ),
+        "cifar-c": (
+            (0.62, 0.1, 0.7, 0.7, 0.5, 0),
+            (0.65, 0.1, 0.8, 0.7, 0.5, 0),
+            (0.65, 0.3, 1, 0.69, 0.5, 0),
+            (0.65, 0.1, 0.7, 0.69, 0.6, 1),
+            (0.65, 0.1, 0.5, 0.68, 0.6, 1),
+        ),
+    }
+)
+def spatter(
+    picture: Array,
+    rng: Draws,
+    mean: float,
+    spread: float,
+    sigma: float,
+    threshold: float,
+    strength: float,
+    mud: int,
+) -> Array:
+    """Splash water on the lens, or mud in the two worst severities."""
+    liquid = _liquid(picture, rng, mean, spread, sigma, threshold)
+    colour = _MUD if mud else _WATER
+    if picture.shape[2] == 1:
+        colour = np.array([_colour.WEIGHTS @ colour])
+    if mud:
+        return _splash_mud(picture, _mud_mask(liquid, threshold, strength), colour)
+    return _splash_water(picture, _water_mask(liquid, strength), colour)
+
+
+@corruption({"mnist-c": _SPATTER}, name="spatter", standard={"mnist-c": 4})
+def mnist_spatter(
+    picture: Array,
+    rng: Draws,
+    mean: float,
+    spread: float,
+    sigma: float,
+    threshold: float,
+    strength: float,
+    mud: int,
+) -> Array:
+    """Splash mud on a digit, at every severity."""
+    liquid = _liquid(picture, rng, mean, spread, sigma, threshold)
+    colour = np.full(picture.shape[2], _MUD[0])
+    return _splash_mud(picture, _mud_mask(liquid, threshold, strength), colour)
+
+
+def _liquid(
+    picture: Array, rng: Draws, mean: float, spread: float, sigma: float, threshold: float
+) -> Array:
+    layer = rng.normal(mean, spread, picture.shape[:2])[..., None]
+    smooth = _filters.gaussian(layer, sigma)[..., 0]
+    smooth[smooth < threshold] = 0
+    return smooth
+
+
+def _mud_mask(liquid: Array, threshold: float, sigma: float) -> Array:
+    mask = (liquid > threshold).astype(np.float32)[..., None]
+    mask = _filters.gaussian(mask, sigma)
+    mask[mask < 0.8] = 0
+    return mask
+
+
+def _water_mask(liquid: Array, strength: float) -> Array:
+    import cv2
+
+    drops = (liquid * 255).astype(np.uint8)
+    distance = cv2.distanceTransform(255 - cv2.Canny(drops, 50, 150), cv2.DIST_L2, 5)
+    distance = cv2.blur(np.minimum(distance, 20), (3, 3)).astype(np.uint8)
+    relief = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])
+    relief = cv2.filter2D(cv2.equalizeHist(distance), cv2.CV_8U, relief)
+    mask = drops * cv2.blur(relief, (3, 3)).astype(np.float32)
+    peak = mask.max()
+    return mask[..., None] if peak == 0 else (mask / peak * np.float32(strength))[..., None]
+
+
+def _splash_mud(picture: Array, mask: Array, colour: Array) -> Array:
+    image = UNIT32[picture] * (1 - mask)
+    return to_level(image + colour.astype(np.float32) * mask)
+
+
+def _splash_water(picture: Array, mask: Array, colour: Array) -> Array:
+    return to_level(UNIT32[picture] + mask * colour.astype(np.float32))
+
+
+# ---------------------------------------------------------------- kernels
+
+
+@kernel
+def _overlay(picture: Array, texture: Array, clear: float, ice: float, out: Array) -> None:
+    height, width, channels = picture.shape
+    for y in range(height):
+        for x in range(width):
+            for c in range(channels):
+                value = clear * picture[y, x, c] + ice * texture[y, x, c]
+                out[y, x, c] = np.uint8(np.int32(min(value, 255.0)))
+
+
+@kernel
+def _plasma(sample: Array, decay: float, cloud: Array) -> None:
+    """Fill a square, whose side is a power of two, by the diamond-square algorithm."""
+    side = cloud.shape[0]
+    step = side
+    wibble = 100.0
+    drawn = 0
+    while step >= 2:
+        half = step // 2
+        cells = side // step
+        for i in range(cells):
+            for j in range(cells):
+                top, left = i * step, j * step
+                bottom, right = (top + step) % side, (left + step) % side
+                west = cloud[top, left] + cloud[bottom, left]
+                east = cloud[top, right] + cloud[bottom, right]
+                noise = -wibble + (2 * wibble) * sample[drawn]
+                drawn += 1
+                cloud[top + half, left + half] = (west + east) / 4 + wibble * noise
+        for i in range(cells):  # the middles of the horizontal edges
+            for j in range(cells):
+                top, left = i * step, j * step
+                down = cloud[top + half, left + half]
+                up = cloud[(top - half) % side, left + half]
+                across = cloud[top, left] + cloud[top, (left + step) % side]
+                noise = -wibble + (2 * wibble) * sample[drawn]
+                drawn += 1
+                cloud[top, left + half] = ((down + up) + across) / 4 + wibble * noise
+        for i in range(cells):  # the middles of the vertical edges
+            for j in range(cells):
+                top, left = i * step, j * step
+                right = cloud[top + half, left + half]
+                west = cloud[top + half, (left - half) % side]
+                along = cloud[top, left] + cloud[(top + step) % side, left]
+                noise = -wibble + (2 * wibble) * sample[drawn]
+                drawn += 1
+                cloud[top + half, left] = ((right + west) + along) / 4 + wibble * noise
+        step = half
+        wibble /= decay
+
+
+@kernel
+def _hang(
+    picture: Array, cloud: Array, low: float, span: float, thickness: float, peak: float, out: Array
+) -> None:
+    height, width, channels = picture.shape
+    for y in range(height):
+        for x in range(width):
+            veil = thickness * ((cloud[y, x] - low) / span)
+            for c in range(channels):
+                value = (picture[y, x, c] / 255.0 + veil) * peak / (peak + thickness)
+                out[y, x, c] = np.uint8(np.int32(min(max(value, 0.0), 1.0) * 255.0))
+
+
+@kernel
+def _fall_pixels(
+    picture: Array, layer: Array, grey: Array, opacity: float, rest: float, out: Array
+) -> None:
+    height, width, channels = picture.shape
+    for y in range(height):
+        for x in range(width):
+            flakes = layer[y, x, 0] / 255.0
+            turned = layer[height - 1 - y, width - 1 - x, 0] / 255.0
+            white = grey[y, x] * np.float32(1.5) + np.float32(0.5)
+            for c in range(channels):
+                here = np.float32(picture[y, x, c] / 255.0)
+                scene = opacity * here + rest * max(here, white)
+                value = (scene + flakes) + turned
+                out[y, x, c] = np.uint8(np.int32(min(max(value, 0.0), 1.0) * 255.0))
+
+
+def _fall(picture: Array, layer: Array, grey: Array, opacity: float) -> Array:
+    out = np.empty_like(picture)
+    _fall_pixels(picture, layer, grey, np.float32(opacity), np.float32(1 - opacity), out)
+    return out
