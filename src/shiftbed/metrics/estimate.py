@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv
+from scipy.special import betaincinv, expit, logit
 
 from shiftbed.errors import InputError
 
@@ -92,3 +92,22 @@ def normal_quantile(level: float) -> float:
     """Return how many standard errors an interval at ``level`` reaches to either side."""
     check_level(level)
     return NormalDist().inv_cdf((1 + level) / 2)
+
+
+def bounded(
+    value: float, standard_error: float, n: int, level: float, independent: int
+) -> Estimate:
+    """Return an estimate between 0 and 1 from its standard error.
+
+    The interval is symmetric in the logit, so it stays inside. A value of exactly 0 or 1
+    has no useful standard error: its interval is the Clopper-Pearson one of that many
+    ``independent`` trials.
+    """
+    z = normal_quantile(level)
+    if value <= 0 or value >= 1:
+        value = float(value >= 1)
+        low, high = clopper_pearson(value * independent, independent, level)
+        return Estimate(value, float(low), float(high), n, level)
+    centre, reach = logit(value), z * standard_error / (value * (1 - value))
+    low, high = expit(centre - reach), expit(centre + reach)
+    return Estimate(float(value), min(float(low), value), max(float(high), value), n, level)

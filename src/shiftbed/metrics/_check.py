@@ -1,0 +1,92 @@
+"""What the metrics accept, and the sentences that refuse the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from shiftbed.errors import InputError
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+#: Rows of float16 softmax outputs over 1,000 classes sum to one within this.
+_SUM_TOLERANCE = 5e-3
+
+
+def same_length(**arrays: npt.NDArray[Any]) -> int:
+    """Return the number of pictures that all arrays agree on."""
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{n:,} {name}" for name, n in lengths.items())
+        raise InputError(f"one value per picture is needed in every array; given are {told}")
+    n = next(iter(lengths.values()))
+    if n == 0:
+        raise InputError(f"there are no pictures: {' and '.join(lengths)} are empty")
+    return n
+
+
+def finite(values: npt.ArrayLike, what: str, ndim: int = 1) -> FloatArray:
+    """Return ``values`` as floats of ``ndim`` dimensions, none of them NaN or infinite."""
+    try:
+        array = np.asarray(values, float)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} must be numbers") from error
+    if array.ndim != ndim:
+        shape = "one number per picture" if ndim == 1 else "one row per picture"
+        raise InputError(f"{what} must be {shape}; given is an array of shape {array.shape}")
+    broken = np.count_nonzero(~np.isfinite(array))
+    if broken:
+        raise InputError(f"{what} must be finite; {broken:,} of {array.size:,} are NaN or infinite")
+    return array
+
+
+def fractions(values: npt.ArrayLike, what: str, ndim: int = 1) -> FloatArray:
+    """Return ``values`` as fractions; percent are refused, not guessed at."""
+    array = finite(values, what, ndim)
+    if array.size and (array.min() < 0 or array.max() > 1):
+        worst = array.max() if array.max() > 1 else array.min()
+        percent = "; divide percent by 100" if 1 < worst <= 100 else ""
+        raise InputError(f"{what} must lie between 0 and 1; one is {worst:g}{percent}")
+    return array
+
+
+def truths(values: npt.ArrayLike, what: str, ndim: int = 1) -> BoolArray:
+    """Return ``values`` as booleans; they may be given as zeros and ones."""
+    array = np.asarray(values)
+    if array.dtype == bool and array.ndim == ndim:
+        return array
+    numbers = finite(array, what, ndim)
+    if np.any((numbers != 0) & (numbers != 1)):
+        raise InputError(f"{what} must be true or false (1 or 0) for every picture")
+    return np.asarray(numbers == 1)
+
+
+def classes(values: npt.ArrayLike, what: str, ndim: int = 1) -> npt.NDArray[Any]:
+    """Return ``values`` as class names or class numbers."""
+    array = np.asarray(values)
+    if array.dtype.kind in "iuUST" and array.ndim == ndim:
+        return array
+    if array.dtype.kind == "O" and array.ndim == ndim and all(isinstance(v, str) for v in array):
+        return array.astype(str)
+    numbers = finite(array, what, ndim)
+    if np.any(numbers != np.floor(numbers)):
+        raise InputError(f"{what} must be whole class numbers or class names")
+    return numbers.astype(int)
+
+
+def probabilities(values: npt.ArrayLike) -> FloatArray:
+    """Return rows of class probabilities that sum to one."""
+    array = finite(values, "the probabilities", ndim=2)
+    if array.size == 0:
+        raise InputError("there are no pictures: probabilities are empty")
+    sums = array.sum(axis=1)
+    wrong = int(np.argmax(np.abs(sums - 1)))
+    if array.min() < 0 or abs(sums[wrong] - 1) > _SUM_TOLERANCE:
+        raise InputError(
+            "the probabilities of each picture must be at least 0 and sum to 1; "
+            f"those of picture {wrong} sum to {sums[wrong]:g}: are they logits?"
+        )
+    return array
