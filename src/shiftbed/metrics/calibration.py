@@ -109,7 +109,7 @@ def calibration_error(
     >>> print(calibration_error(sure, right))
     30.0% [26.8, 32.9], n = 1,000
     >>> print(calibration_error(sure, right, as_published=True))
-    28.5% [25.3, 31.6], n = 1,000
+    28.5% [25.1, 31.4], n = 1,000
     """
     check_level(level)
     if norm not in ("l2", "l1", "max"):

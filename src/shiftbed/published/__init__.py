@@ -56,7 +56,7 @@ class Table:
         ('Conv1', 'Conv2 (PGD)')
         """
         if name not in self.columns:
-            raise unknown(f"column of {self.name}", name, self.columns)
+            raise unknown("column", name, self.columns)
         return tuple(row[name] for row in self.rows)
 
     def numbers(self, name: str) -> tuple[float, ...]:
@@ -79,7 +79,7 @@ class Table:
         """
         by_key = {str(row[self.columns[0]]): row for row in self.rows}
         if key not in by_key:
-            raise unknown(f"row of {self.name}", key, by_key)
+            raise unknown("row", key, by_key)
         return by_key[key]
 
 
