@@ -1,0 +1,241 @@
+"""Does robustness to pictures changed on purpose go with robustness to pictures found in nature?"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from shiftbed import published
+from shiftbed.errors import InputError, unknown
+from shiftbed.metrics import Estimate
+from shiftbed.studies.baseline import STANDARD, fit_baselines
+from shiftbed.studies.grid import Grid
+from shiftbed.studies.lines import Scale, resample_counts
+from shiftbed.studies.shifts import NATURAL, clean_of, severity_free, synthetic
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "NON_STANDARD",
+    "correlation",
+    "correlations",
+    "synthetic_against_natural",
+    "synthetic_averages",
+]
+
+FloatArray = npt.NDArray[np.float64]
+
+#: The models that a correlation is over, unless others are chosen: those with an intervention
+#: or more data. Standard models lie on the baseline by its making.
+NON_STANDARD = ("*", "-category:standard", "-category:low-accuracy")
+
+
+def correlation(
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    method: str = "pearson",
+    level: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Estimate:
+    """Return the Pearson or Spearman correlation of two columns, with a bootstrap interval.
+
+    The interval resamples models. Its n is the number of models.
+
+    >>> print(f"{correlation([1, 2, 3, 4, 5, 6], [1, 2, 4, 3, 6, 5]):.2f}")
+    0.89 [0.56, 1.00], n = 6
+    """
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    if x.shape != y.shape or x.ndim != 1:
+        raise InputError(f"a correlation needs two columns alike; got {x.shape} and {y.shape}")
+    if not np.isfinite(x).all() or not np.isfinite(y).all():
+        raise InputError("a correlation needs numbers; leave out the models that have a gap")
+    if len(x) < 4:
+        raise InputError(f"a correlation needs at least 4 models; there are {len(x)}")
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        raise InputError("a correlation needs columns that vary; one of the two is constant")
+    found = correlations(
+        x[:, None], y[:, None], method=method, level=level, resamples=resamples, seed=seed
+    )
+    value, low, high = (float(end[0, 0]) for end in found)
+    return Estimate(value, low, high, len(x), level)
+
+
+def correlations(
+    xs: FloatArray,
+    ys: FloatArray,
+    *,
+    method: str = "pearson",
+    level: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the correlations of each column of ``xs`` with each of ``ys``, and their intervals.
+
+    All share their resamples of the rows. The answers have shape (columns, columns).
+
+    >>> x = np.array([[1.0, 5], [2, 4], [3, 3], [4, 4.5]])
+    >>> correlations(x, x[:, :1], method="spearman")[0].round(3)
+    array([[ 1. ],
+           [-0.4]])
+    """
+    if method not in ("pearson", "spearman"):
+        raise unknown("correlation", method, ["pearson", "spearman"])
+    n = len(xs)
+    # The very data first, then the resamples of it that hold two different x at least.
+    spread = np.column_stack([np.ones(n), np.arange(n) - (n - 1) / 2])
+    counts = np.vstack([np.ones(n), resample_counts(spread, resamples, seed)[0]])
+    place = _ranks if method == "spearman" else _repeated
+    a, b = _standardised(place(xs, counts), counts), _standardised(place(ys, counts), counts)
+    drawn = np.swapaxes(a, 1, 2) @ b
+    # A resample in which a column is constant tells nothing of it.
+    low, high = np.nanquantile(drawn[1:], [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return drawn[0], np.minimum(low, drawn[0]), np.maximum(high, drawn[0])
+
+
+def _repeated(columns: FloatArray, counts: FloatArray) -> FloatArray:
+    return np.broadcast_to(columns, (len(counts), *columns.shape))
+
+
+def _ranks(columns: FloatArray, counts: FloatArray) -> FloatArray:
+    """Return everybody's rank in each resample, the mean rank for ties: (R, N, columns)."""
+    ranks = np.empty((len(counts), *columns.shape))
+    for column, values in enumerate(columns.T):
+        distinct, place = np.unique(values, return_inverse=True)
+        held = np.zeros((len(counts), len(distinct)))
+        np.add.at(held.T, place, counts.T)
+        ranks[:, :, column] = (np.cumsum(held, axis=1) - (held - 1) / 2)[:, place]
+    return ranks
+
+
+def _standardised(columns: FloatArray, counts: FloatArray) -> FloatArray:
+    """Return columns such that sums of products are weighted correlations: (R, N, columns)."""
+    weights = counts[:, :, None]
+    size = weights.sum(axis=1, keepdims=True)
+    mean = (weights * columns).sum(axis=1, keepdims=True) / size
+    centred = (columns - mean) * np.sqrt(weights)
+    length = np.sqrt((centred**2).sum(axis=1, keepdims=True))
+    constant = length <= 1e-12 * (np.abs(mean) + 1) * np.sqrt(size)
+    scaled: FloatArray = np.where(constant, np.nan, centred / np.where(constant, 1, length))
+    return scaled
+
+
+def synthetic_averages(grid: Grid) -> dict[str, list[str]]:
+    """Return the synthetic averages that a grid allows, and the settings of each.
+
+    There is one per shift over its severities, and one per kind over all its shifts: stored
+    corruptions, corruptions in memory, attacks. Stored and in-memory ones are not mixed, and
+    the four corruptions that ImageNet-C keeps for validation stay out of the averages.
+
+    >>> settings = ["val", "val+fog.1", "val+fog.2", "val+pgd.l2.0.5", "imagenet-c.fog.1"]
+    >>> grid = Grid.of(["net"], settings, [[0.5] * 5])
+    >>> list(synthetic_averages(grid))
+    ['imagenet-c', 'imagenet-c.fog', 'val+corruptions', 'val+fog', 'val+pgd', 'val+pgd.l2']
+    """
+    averages: dict[str, list[str]] = {}
+    extra = published.alexnet_errors(extra=True).keys() - published.alexnet_errors().keys()
+    for setting in grid.settings:
+        if not synthetic(setting):
+            continue
+        shift = severity_free(setting)
+        if "+" in shift:
+            images, what = shift.split("+", 1)
+            attack = what.split(".")[0] if "." in what else None
+            kind = f"{images}+{attack or 'corruptions'}"
+            kind = shift if shift == setting else kind
+        else:
+            kind = shift.split(".")[0]
+        if re.split(r"[.+]", shift)[-1] not in extra:
+            averages.setdefault(kind, []).append(setting)
+        if kind != shift:
+            averages.setdefault(shift, []).append(setting)
+    return dict(sorted(averages.items()))
+
+
+def synthetic_against_natural(
+    grid: Grid,
+    *,
+    synthetic: Mapping[str, Sequence[str]] | None = None,
+    natural: Sequence[str] | None = None,
+    models: Sequence[str] = NON_STANDARD,
+    baseline: Sequence[str] = STANDARD,
+    scale: Scale = "logit",
+    level: float = 0.95,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> pa.Table:
+    """Return the correlation of effective robustness for every synthetic and natural shift.
+
+    Effective robustness, on either side, is accuracy less the ``baseline`` models' fit, so
+    that two shifts do not correlate merely because better models are better at both.
+    ``synthetic`` maps a name to the settings that it averages; by default all that
+    `synthetic_averages` finds. ``natural`` defaults to all known natural shifts of the grid.
+    """
+    import pyarrow as pa
+
+    averages = dict(synthetic_averages(grid) if synthetic is None else synthetic)
+    natural = [s for s in NATURAL if s in grid] if natural is None else list(natural)
+    if not averages or not natural:
+        side = "natural" if averages else "synthetic"
+        raise InputError(f"there is no {side} shift among the settings; a correlation needs both")
+    extended = grid
+    pairs: list[tuple[str, str]] = []
+    for name, members in averages.items():
+        cleans = {clean_of(member, grid) for member in members}
+        if len(cleans) > 1:
+            raise InputError(
+                f"the average {name!r} mixes pictures of {' and '.join(sorted(cleans))}"
+            )
+        average = f"average:{name}"
+        extended = extended.with_average(average, members)
+        pairs.append((cleans.pop(), average))
+    pairs += [(clean_of(shift, grid), shift) for shift in natural]
+
+    fits = fit_baselines(extended, pairs, models=baseline, scale=scale, resamples=1)
+    rho = np.column_stack(
+        [extended.column(fit.shifted) - fit(extended.column(fit.clean)) for fit in fits]
+    )
+    xs, ys = rho[:, : len(averages)], rho[:, len(averages) :]
+    chosen = extended.mask(models)
+    # Pairs with the same models are computed together.
+    blocks: dict[bytes, list[tuple[int, int]]] = {}
+    for i, j in itertools.product(range(len(averages)), range(len(natural))):
+        both = chosen & np.isfinite(xs[:, i]) & np.isfinite(ys[:, j])
+        blocks.setdefault(both.tobytes(), []).append((i, j))
+    rows: dict[tuple[int, int], dict[str, object]] = {}
+    names = list(averages)
+    for mask, block in blocks.items():
+        both = np.frombuffer(mask, bool)
+        left, right = (sorted({pair[side] for pair in block}) for side in (0, 1))
+        a, b = xs[both][:, left], ys[both][:, right]
+        if len(a) < 4 or (np.ptp(a, axis=0) == 0).any() or (np.ptp(b, axis=0) == 0).any():
+            i, j = block[0]
+            raise InputError(
+                f"a correlation needs at least 4 models that differ; {names[i]} and {natural[j]} "
+                f"have {len(a)} in common"
+            )
+        found = {
+            method: correlations(a, b, method=method, level=level, resamples=resamples, seed=seed)
+            for method in ("pearson", "spearman")
+        }
+        for i, j in block:
+            at = left.index(i), right.index(j)
+            row: dict[str, object] = {
+                "synthetic": names[i],
+                "settings": len(averages[names[i]]),
+                "natural": natural[j],
+                "models": len(a),
+            }
+            for method, (value, low, high) in found.items():
+                row[method] = float(value[at])
+                row[f"{method}_low"] = float(low[at])
+                row[f"{method}_high"] = float(high[at])
+            rows[i, j] = row
+    return pa.Table.from_pylist([rows[at] for at in sorted(rows)])
