@@ -19,16 +19,28 @@ _PUBLIC = {
     "Corruption": "shiftbed.corruptions",
     "CorruptedDataset": "shiftbed.corruptions",
     "InputError": "shiftbed.errors",
+    "Results": "shiftbed.results",
     "corrupt": "shiftbed.corruptions",
+    "evaluate": "shiftbed.evaluation",
 }
 
-__all__ = ["CorruptedDataset", "Corruption", "InputError", "__version__", "corrupt"]
+__all__ = [
+    "CorruptedDataset",
+    "Corruption",
+    "InputError",
+    "Results",
+    "__version__",
+    "corrupt",
+    "evaluate",
+]
 
 if TYPE_CHECKING:
     from shiftbed.corruptions import CorruptedDataset as CorruptedDataset
     from shiftbed.corruptions import Corruption as Corruption
     from shiftbed.corruptions import corrupt as corrupt
     from shiftbed.errors import InputError as InputError
+    from shiftbed.evaluation import evaluate as evaluate
+    from shiftbed.results import Results as Results
 
 
 def __getattr__(name: str) -> object:

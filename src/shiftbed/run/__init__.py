@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from shiftbed.run.local import COMPUTE_BATCH, Progress, execute
+from shiftbed.run.cost import Cost, check_models, estimate
+from shiftbed.run.local import COMPUTE_BATCH, Progress, Watch, execute
 from shiftbed.run.plan import SLICE, Cell, Plan, Unit, make_plan
+from shiftbed.run.progress import shown
 from shiftbed.run.sample import limited
 
 __all__ = [
     "COMPUTE_BATCH",
     "SLICE",
     "Cell",
+    "Cost",
     "Plan",
     "Progress",
     "Unit",
+    "Watch",
+    "check_models",
+    "estimate",
     "execute",
     "limited",
     "make_plan",
+    "shown",
 ]

@@ -1,0 +1,184 @@
+"""shiftbed eval: models on settings, every prediction kept."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from shiftbed.cli._app import app
+
+_HOW = "How the models compute"
+_LOOK = "What the models see (their own way, unless said)"
+_RUN = "The run"
+
+
+@app.command("eval")
+def evaluate(
+    model: Annotated[
+        list[str],
+        typer.Option(
+            "--model",
+            "-m",
+            help="A spec (timm:resnet50.a1_in1k, torchvision:resnet18, onnx:net.onnx, "
+            "python:module:factory, ...), a wildcard, or @FILE with one per line. Repeatable.",
+        ),
+    ],
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data",
+            "-d",
+            help="An image set: a folder with one folder per class, an .npz, or a known set. "
+            "NAME=PATH names it. Repeatable.",
+        ),
+    ] = None,
+    suite: Annotated[
+        list[str] | None,
+        typer.Option("--suite", help="A suite, as imagenet-c or mnist-c. Repeatable."),
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--setting",
+            "-s",
+            help="Settings, with braces and wildcards: 'mnist-test+{clean,fog}', '+blur*.3'.",
+        ),
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The results directory.")] = Path(
+        "results"
+    ),
+    baseline: Annotated[
+        str | None,
+        typer.Option("--baseline", "-b", help="The model (a spec or a name) that mCE divides by."),
+    ] = None,
+    class_map: Annotated[
+        Path | None,
+        typer.Option("--class-map", help="A file that says which outputs mean which class."),
+    ] = None,
+    combine: Annotated[
+        str, typer.Option("--combine", help="Several outputs of one class: max, mean or sum.")
+    ] = "max",
+    seed: Annotated[
+        int, typer.Option("--seed", help="Of the corruptions and the sample.", rich_help_panel=_RUN)
+    ] = 0,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", help="At most so many pictures, evenly over classes.", rich_help_panel=_RUN
+        ),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", help="'logits': keep them too.", rich_help_panel=_RUN),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", "-j", help="Threads that prepare pictures.", rich_help_panel=_RUN
+        ),
+    ] = None,
+    batch_size: Annotated[
+        int,
+        typer.Option("--batch-size", help="Pictures prepared at a time.", rich_help_panel=_RUN),
+    ] = 32,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Say what would be done and what it costs.", rich_help_panel=_RUN
+        ),
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress, no tables.", rich_help_panel=_RUN)
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="The numbers as JSON.", rich_help_panel=_RUN)
+    ] = False,
+    device: Annotated[
+        str | None, typer.Option("--device", help="cpu, cuda, cuda:1, ...", rich_help_panel=_HOW)
+    ] = None,
+    dtype: Annotated[
+        str | None,
+        typer.Option("--dtype", help="float32, bfloat16, float16.", rich_help_panel=_HOW),
+    ] = None,
+    compiled: Annotated[
+        bool | None,
+        typer.Option("--compile", help="torch.compile the models.", rich_help_panel=_HOW),
+    ] = None,
+    size: Annotated[
+        str | None, typer.Option("--size", help="224, or 224x192.", rich_help_panel=_LOOK)
+    ] = None,
+    resize: Annotated[
+        str | None,
+        typer.Option("--resize", help="The size before the crop.", rich_help_panel=_LOOK),
+    ] = None,
+    interpolation: Annotated[
+        str | None,
+        typer.Option("--interpolation", help="bilinear, bicubic, ...", rich_help_panel=_LOOK),
+    ] = None,
+    mean: Annotated[
+        str | None,
+        typer.Option("--mean", help="As 0.485/0.456/0.406.", rich_help_panel=_LOOK),
+    ] = None,
+    std: Annotated[
+        str | None, typer.Option("--std", help="As 0.229/0.224/0.225.", rich_help_panel=_LOOK)
+    ] = None,
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            "--classes",
+            help="What the outputs mean: imagenet-1k, or a file with one class per line.",
+            rich_help_panel=_LOOK,
+        ),
+    ] = None,
+) -> None:
+    """Evaluate models on settings and keep every prediction.
+
+    Run the same command again after an interruption: it does what is missing.
+    """
+    from rich.console import Console
+
+    from shiftbed import evaluation
+
+    asked: dict[str, Any] = {
+        "models": model,
+        "settings": [*(suite or []), *(setting or [])] or None,
+        "data": data,
+        "results": output,
+        "baseline": baseline,
+        "seed": seed,
+        "limit": limit,
+        "keep": keep or (),
+        "class_map": class_map,
+        "combine": combine,
+        "device": device,
+        "dtype": dtype,
+        "compile": compiled,
+        "size": size,
+        "resize": resize,
+        "interpolation": interpolation,
+        "mean": mean,
+        "std": std,
+        "classes": classes,
+    }
+    if dry_run:
+        plan, _ = evaluation.prepare(**asked)
+        print(evaluation.described(plan, workers, as_json=as_json))
+        return
+    try:
+        run = evaluation.evaluate(
+            **asked, workers=workers, batch_size=batch_size, quiet=quiet or as_json
+        )
+    except KeyboardInterrupt:
+        print(
+            f"\nshiftbed: stopped; what was finished is in {output}, and the same command "
+            "does the rest",
+            file=sys.stderr,
+        )
+        raise typer.Exit(130) from None
+    if as_json:
+        print(evaluation.as_json(run))
+    elif not quiet:
+        evaluation.show(run, Console())

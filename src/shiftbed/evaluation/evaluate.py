@@ -1,0 +1,225 @@
+"""Models and settings in; results, and the tables that are read first, out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from shiftbed.data import ClassMap, Combine
+from shiftbed.errors import InputError, unknown
+from shiftbed.models import Model, ModelLike, expand, load
+from shiftbed.results import Manifest, Results, Store
+from shiftbed.run import COMPUTE_BATCH, Plan, check_models, execute, limited, make_plan, shown
+from shiftbed.settings import Setting, resolve
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from shiftbed.evaluation.summary import Score
+    from shiftbed.settings.resolve import DataLike
+
+__all__ = ["Evaluation", "evaluate", "prepare"]
+
+ModelsLike = ModelLike | Sequence[ModelLike] | Mapping[str, ModelLike]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """A grid of models and settings whose results are in a directory."""
+
+    plan: Plan
+    results: Results
+    #: The name of the model that others are measured against.
+    baseline: str | None = None
+
+    @property
+    def models(self) -> list[str]:
+        """The names of the models, in the order in which they were given."""
+        return list(dict.fromkeys(cell.model.name for cell in self.plan.cells))
+
+    @property
+    def settings(self) -> list[Setting]:
+        """The settings, in order."""
+        return list({cell.setting.name: cell.setting for cell in self.plan.cells}.values())
+
+    def cells(self) -> pa.Table:
+        """Return one row per cell of this grid."""
+        import pyarrow as pa
+
+        keys = pa.array([cell.manifest.key for cell in self.plan.cells])
+        cells = self.results.cells()
+        row_of = {key: row for row, key in enumerate(cells["source"].to_pylist())}
+        return cells.take([row_of[key] for key in keys.to_pylist() if key in row_of])
+
+    def table(self) -> pa.Table:
+        """Return accuracy, or agreement with the unshifted answer, with its 95% interval."""
+        import pyarrow as pa
+
+        numbers = [(name, pa.float64()) for name in ("accuracy", "low", "high")]
+        texts = [(name, pa.string()) for name in ("model", "setting", "metric")]
+        return pa.Table.from_pylist(
+            with_intervals(self.cells().to_pylist()),
+            schema=pa.schema([*texts, *numbers, ("n", pa.int64())]),
+        )
+
+    def scores(self) -> list[Score]:
+        """Return each model's summary on each set of pictures: mCE and what it is made of."""
+        from shiftbed.evaluation.summary import scores
+
+        return scores(self.results, self.models, self.settings, self.baseline)
+
+    def manifests(self) -> list[Manifest]:
+        """Return what was recorded of each cell: hashes, versions, counts, skipped pictures."""
+        recorded = {manifest.key: manifest for manifest in self.results.manifests()}
+        return [recorded[cell.manifest.key] for cell in self.plan.cells]
+
+    def predictions(self, model: str, setting: str) -> pa.Table:
+        """Return one row per picture of a cell."""
+        return self.results.predictions(model, setting)
+
+    def sql(self, query: str) -> pa.Table:
+        """Ask DuckDB a question of ``cells`` and ``predictions``: all that the results hold."""
+        return self.results.sql(query)
+
+    def __str__(self) -> str:
+        """The tables that the command line ends with."""
+        from shiftbed.evaluation.tables import as_text
+
+        return as_text(self)
+
+
+def with_intervals(cells: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows of cells with the ends of their accuracies' 95% intervals, where n is known."""
+    from shiftbed.metrics import clopper_pearson
+
+    rows = []
+    for cell in cells:
+        low = high = None
+        if cell["correct"] is not None and cell["n"]:
+            low, high = (float(end) for end in clopper_pearson(cell["correct"], cell["n"]))
+        rows.append({**cell, "low": low, "high": high})
+    return rows
+
+
+def evaluate(
+    models: ModelsLike,
+    settings: str | Iterable[str] | None = None,
+    data: DataLike | None = None,
+    *,
+    results: str | Path = "results",
+    baseline: ModelLike | None = None,
+    seed: int = 0,
+    limit: int | None = None,
+    workers: int | None = None,
+    batch_size: int = COMPUTE_BATCH,
+    keep: Collection[str] = (),
+    class_map: ClassMap | str | Path | None = None,
+    combine: Combine = "max",
+    quiet: bool = False,
+    **options: Any,
+) -> Evaluation:
+    """Evaluate models on settings, keep every prediction, and return the run.
+
+    ``models`` are specs (``timm:resnet18.a1_in1k``), wildcards, callables, or a mapping from
+    names to these. ``settings`` are names, patterns or suites; ``data`` is the image set that
+    those without one apply to; without settings, the pictures of ``data`` as they are.
+    What is in ``results`` already is not computed again. ``keep=["logits"]`` keeps these too.
+    ``options`` override what the models say of themselves, as ``size=224`` or
+    ``device="cuda"``.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from shiftbed.data import ArraySet
+    >>> def darkness(batch):
+    ...     light = batch.mean((1, 2, 3))
+    ...     return np.stack([255 - light, light], 1)
+    >>> pictures = np.stack([np.full((32, 32), 250 * (i % 2), np.uint8) for i in range(40)])
+    >>> photos = ArraySet("photos", pictures, labels=np.arange(40) % 2, classes=["dark", "light"])
+    >>> run = evaluate({"mine": darkness}, ["+{clean,contrast.5}"], photos, outputs=2,
+    ...                channels=1, results=tempfile.mkdtemp(), quiet=True)
+    >>> run.table().select(["setting", "accuracy", "n"]).to_pylist()[0]
+    {'setting': 'photos', 'accuracy': 1.0, 'n': 40}
+    """
+    plan, named = prepare(
+        models,
+        settings,
+        data,
+        results=results,
+        baseline=baseline,
+        seed=seed,
+        limit=limit,
+        keep=keep,
+        class_map=class_map,
+        combine=combine,
+        **options,
+    )
+    check_models(plan)
+    with shown(plan, quiet) as watch:
+        execute(plan, Store(results), workers=workers, batch_size=batch_size, watch=watch)
+    return Evaluation(plan, Results(results), named)
+
+
+def prepare(
+    models: ModelsLike,
+    settings: str | Iterable[str] | None = None,
+    data: DataLike | None = None,
+    *,
+    results: str | Path = "results",
+    baseline: ModelLike | None = None,
+    seed: int = 0,
+    limit: int | None = None,
+    keep: Collection[str] = (),
+    class_map: ClassMap | str | Path | None = None,
+    combine: Combine = "max",
+    **options: Any,
+) -> tuple[Plan, str | None]:
+    """Return the plan of an evaluation, and the name of its baseline; compute nothing."""
+    for kept in keep:
+        if kept != "logits":
+            raise unknown("thing to keep", kept, ["logits"])
+    if combine not in get_args(Combine):
+        raise unknown("way to combine outputs", combine, get_args(Combine))
+    if not 0 <= seed < 2**32:
+        raise InputError(f"the seed is {seed}; it must be a whole number from 0 to {2**32 - 1}")
+    Results(results)  # refuses a file
+    if settings is None:
+        if data is None:
+            raise InputError(
+                "there is nothing to evaluate on: name a suite or settings, or give data"
+            )
+        settings = ["+clean"]
+    wanted = resolve(settings, data, class_map=class_map, combine=combine)
+    wanted = limited(wanted, limit, seed)
+    loaded = [load(one, **named, **options) for one, named in _listed(models)]
+    name = None
+    if baseline is not None:
+        known = {model.name: model for model in loaded} | {model.spec: model for model in loaded}
+        reference = known.get(baseline) if isinstance(baseline, str) else None
+        if reference is None:
+            reference = _baseline(baseline, loaded, options)
+            loaded.insert(0, reference)
+        name = reference.name
+    plan = make_plan(loaded, wanted, Store(results), seed=seed, keep_logits="logits" in keep)
+    return plan, name
+
+
+def _listed(models: ModelsLike) -> list[tuple[ModelLike, dict[str, str]]]:
+    if isinstance(models, Mapping):
+        return [(model, {"name": name}) for name, model in models.items()]
+    if isinstance(models, (str, Model)) or callable(models):
+        models = [models]
+    listed: list[tuple[ModelLike, dict[str, str]]] = []
+    for model in models:
+        specs: Sequence[ModelLike] = expand(model) if isinstance(model, str) else [model]
+        listed += [(spec, {}) for spec in specs]
+    if not listed:
+        raise InputError("there are no models to evaluate; give at least one")
+    return listed
+
+
+def _baseline(baseline: ModelLike, loaded: Sequence[Model], options: Mapping[str, Any]) -> Model:
+    if isinstance(baseline, str) and ":" not in baseline:
+        raise unknown("model for the baseline", baseline, [model.name for model in loaded])
+    return load(baseline, **options)
