@@ -63,18 +63,10 @@ def _mnist_train() -> ImageSet:
 
 
 #: The number in the file's name is the usual index of its ImageNet class.
-_FOOLBOX_CLASSES = [243, 559, 438, 990, 949, 853, 609, 609, 915, 455] + [
-    541,
-    630,
-    741,
-    471,
-    129,
-    99,
-    251,
-    22,
-    317,
-    305,
-]
+_FOOLBOX_CLASSES = (
+    *(243, 559, 438, 990, 949, 853, 609, 609, 915, 455),
+    *(541, 630, 741, 471, 129, 99, 251, 22, 317, 305),
+)
 _FOOLBOX = Package(
     "pip",
     "foolbox==3.3.4",

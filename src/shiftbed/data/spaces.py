@@ -78,7 +78,8 @@ class ClassSpace:
                 f"{self.outputs} outputs per picture"
             )
         if self.kind != "superclass":
-            return logits[:, [outputs[0] for outputs in self.members]]
+            first = [outputs[0] for outputs in self.members]
+            return np.ascontiguousarray(logits[:, first])
         columns = [_combined(logits[:, list(outputs)], self.combine) for outputs in self.members]
         return np.stack(columns, axis=1).astype(np.float32)
 
@@ -90,7 +91,7 @@ def _combined(logits: npt.NDArray[np.float32], combine: Combine) -> npt.NDArray[
     total = np.exp(logits.astype(np.float64) - top[:, None]).sum(axis=1)
     if combine == "mean":
         total = total / logits.shape[1]
-    return (top + np.log(total)).astype(np.float32)
+    return np.asarray(top + np.log(total), np.float32)
 
 
 def match_classes(

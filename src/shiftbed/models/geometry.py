@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -45,6 +46,9 @@ class Geometry:
     channels: int | None = None
     #: What surrounds a picture smaller than the crop.
     fill: tuple[int, int, int] = (0, 0, 0)
+    #: Where half a pixel goes when the crop is centred: to the even side, as torchvision and
+    #: timm have it, or up and left, as transformers has it.
+    centre: Literal["even", "down"] = "even"
 
     def apply(self, picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """Return uint8 (H, W, channels) for a uint8 picture (H, W) or (H, W, 3)."""
@@ -52,7 +56,7 @@ class Geometry:
         if self.resize is not None:
             picture = self._resized(picture, self.resize)
         if self.size is not None:
-            picture = _cropped(picture, self.size, self.fill)
+            picture = _cropped(picture, self.size, self)
         return np.ascontiguousarray(picture)
 
     def __str__(self) -> str:
@@ -140,16 +144,16 @@ def _resized_by_opencv(
 
 
 def _cropped(
-    picture: npt.NDArray[np.uint8], size: tuple[int, int], fill: tuple[int, int, int]
+    picture: npt.NDArray[np.uint8], size: tuple[int, int], how: Geometry
 ) -> npt.NDArray[np.uint8]:
-    height, width = picture.shape[:2]
-    short = max(size[0] - height, 0), max(size[1] - width, 0)
-    if any(short):
-        (down, right), channels = short, picture.shape[2]
+    height, width, channels = picture.shape
+    down, right = max(size[0] - height, 0), max(size[1] - width, 0)
+    if down or right:
         padded = np.empty((height + down, width + right, channels), np.uint8)
-        padded[:] = fill[:channels]
+        padded[:] = how.fill[:channels]
         padded[down // 2 : down // 2 + height, right // 2 : right // 2 + width] = picture
-        picture, height, width = padded, *padded.shape[:2]
-    # Python's round, half to even, is torchvision's rule too.
-    top, left = round((height - size[0]) / 2), round((width - size[1]) / 2)
+        picture, height, width = padded, height + down, width + right
+    # Python's round, half to even, is torchvision's too.
+    centred = round if how.centre == "even" else math.floor
+    top, left = centred((height - size[0]) / 2), centred((width - size[1]) / 2)
     return picture[top : top + size[0], left : left + size[1]]

@@ -57,15 +57,14 @@ class Options:
         if self.antialias is not None:
             changed = replace(changed, antialias=self.antialias)
         if self.size is not None:
-            size = _pair(self.size)
-            resize = size
+            height, width = _pair(self.size)
+            resize = height, width
             if own.size is not None and own.resize is not None:
-                # Rounded up as little as can be: 256/224 of 288 is 329.14, and 329 it is.
-                resize = tuple(
-                    math.floor(new * before / old + 1e-9)
-                    for new, before, old in zip(size, own.resize, own.size, strict=True)
+                resize = (
+                    height * own.resize[0] // own.size[0],
+                    width * own.resize[1] // own.size[1],
                 )
-            changed = replace(changed, size=size, resize=(resize[0], resize[1]))
+            changed = replace(changed, size=(height, width), resize=resize)
         if self.crop is not None and changed.size is not None:
             height, width = (math.floor(side / self.crop) for side in changed.size)
             changed = replace(changed, resize=(height, width))
@@ -166,10 +165,10 @@ def _truth(key: str, value: object) -> bool:
 
 
 def _interpolation(key: str, value: object) -> Interpolation:
-    for name in get_args(Interpolation):
-        if value == name:
-            return name  # type: ignore
-    raise unknown("interpolation", str(value), get_args(Interpolation))
+    known: dict[str, Interpolation] = {name: name for name in get_args(Interpolation)}
+    if str(value) not in known:
+        raise unknown("interpolation", str(value), known)
+    return known[str(value)]
 
 
 def _keys(key: str, value: object) -> str | tuple[str, ...]:

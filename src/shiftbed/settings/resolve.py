@@ -55,13 +55,12 @@ def list_settings(
     suites = {one.name: one for one in list_suites()}
     names: list[str] = []
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        parts: list[tuple[str, str | None, str | None]]
         if pattern in suites:
             one = suites[pattern]
-            sets = [one.images or "SET"]
-            parts = [(name, part, one.variant) for name in sets for part in one.shifts]
+            parts = [(one.images or "SET", part, one.variant) for part in one.shifts]
         else:
-            split = [split_pattern(name) for name in expand_braces(pattern)]
-            parts = [(name, part, None) for name, part in split]
+            parts = [(*split_pattern(name), None) for name in expand_braces(pattern)]
         for name, part, variant in parts:
             own = known.get(name, variant or _DEFAULT)
             names.extend(_name(name, shift, own) for shift in _shifts(part, variant or own))
@@ -125,7 +124,7 @@ def _named(data: DataLike | None) -> list[tuple[str | None, ImagesLike]]:
         return []
     if isinstance(data, Mapping):
         return list(data.items())
-    if isinstance(data, (str, Path)) or isinstance(data, ImageSet):
+    if isinstance(data, (str, Path, ImageSet)):
         data = [data]
     named: list[tuple[str | None, ImagesLike]] = []
     for one in data:

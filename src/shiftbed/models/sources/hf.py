@@ -1,0 +1,211 @@
+"""``hf:REPOSITORY``: image classifiers of transformers, and CLIP as a zero-shot classifier."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shiftbed.data import imagenet_classes, imagenet_names
+from shiftbed.errors import InputError, MissingExtraError
+from shiftbed.models._torchvision import import_torchvision
+from shiftbed.models.geometry import Geometry, Interpolation
+from shiftbed.models.hub import cached_file, reachable
+from shiftbed.models.keys import wordnet_keys
+from shiftbed.models.model import Model
+from shiftbed.models.options import Options
+from shiftbed.models.registry import source
+
+__all__ = ["geometry_of"]
+
+#: By Pillow's number.
+_INTERPOLATIONS: dict[int, Interpolation] = {
+    0: "nearest",
+    1: "lanczos",
+    2: "bilinear",
+    3: "bicubic",
+    4: "box",
+    5: "hamming",
+}
+
+
+@source("hf", "hf:google/vit-base-patch16-224")
+def _load(repository: str, options: Options) -> Model:
+    """Load a classifier, or a model of the CLIP kind with prompts for ``classes``.
+
+    Zero-shot classes are ImageNet's 1,000 unless ``classes`` says otherwise; ``prompts`` is a
+    file with one prompt per line, averaged, where ``{}`` stands for the class.
+    """
+    try:
+        import_torchvision()
+        import transformers
+    except ImportError:
+        raise MissingExtraError("hf:", "hf") from None
+    from shiftbed.models._torch import Pretrained, torch_model
+
+    local = Path(repository).is_dir() or cached_file(repository, ["config.json"]) is not None
+    if not local and not reachable():
+        raise InputError(
+            f"hf:{repository} is no folder here, is not in the hub's cache, and the hub cannot be "
+            "reached; download it where there is a network (`hf download REPOSITORY --local-dir "
+            "FOLDER`) and give hf:FOLDER"
+        )
+    try:
+        config = transformers.AutoConfig.from_pretrained(repository, local_files_only=local)
+        processors: Any = transformers.AutoImageProcessor
+        processor = processors.from_pretrained(repository, local_files_only=local)
+        if hasattr(config, "text_config"):
+            clip = transformers.AutoModel.from_pretrained(repository, local_files_only=local)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
+                repository, local_files_only=local
+            )
+            network, keys = _zero_shot(clip, tokenizer, options)
+        else:
+            network = transformers.AutoModelForImageClassification.from_pretrained(
+                repository, local_files_only=local
+            )
+            labels = network.config.id2label
+            keys = wordnet_keys([str(labels[index]) for index in sorted(labels)])
+    except (OSError, ValueError, KeyError, ImportError) as problem:
+        said = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+        raise InputError(f"hf:{repository} cannot be loaded ({said[:240]})") from None
+    own = Pretrained(
+        network,
+        geometry_of(processor),
+        tuple(processor.image_mean or (0.0,)),
+        tuple(processor.image_std or (1.0,)),
+        keys,
+        {"architecture": config.model_type},
+    )
+    _check(processor, own, repository)
+    return torch_model(Path(repository).name, f"hf:{repository}", own, options)
+
+
+def geometry_of(processor: Any) -> Geometry:
+    """Return the geometry of an image processor of transformers."""
+    size = dict(processor.size or {})
+    crop = dict(getattr(processor, "crop_size", None) or {})
+    cropped = bool(getattr(processor, "do_center_crop", False)) and bool(crop)
+    # ConvNeXt's: the crop keeps this part of the shorter side, but of large inputs all.
+    part = getattr(processor, "crop_pct", None)
+    interpolation = _INTERPOLATIONS[int(processor.resample)]
+    seen = (crop["height"], crop["width"]) if cropped else None
+    if "shortest_edge" in size and part and size["shortest_edge"] < 384:
+        edge = size["shortest_edge"]
+        scaled = (int(edge / part),) * 2
+        return Geometry((edge, edge), scaled, "shorter", interpolation, channels=3, centre="down")
+    if "shortest_edge" in size and not part:
+        resize, fit = (size["shortest_edge"],) * 2, "shorter"
+    elif "shortest_edge" in size:
+        resize, fit = (size["shortest_edge"],) * 2, "squash"
+    else:
+        resize, fit = (size["height"], size["width"]), "squash"
+    return Geometry(
+        seen or resize,
+        resize if processor.do_resize else None,
+        "squash" if fit == "squash" else "shorter",
+        interpolation,
+        channels=3,
+        centre="down",
+    )
+
+
+def _check(processor: Any, own: Any, repository: str) -> None:
+    """Refuse a processor that does something to pictures which a geometry does not say."""
+    ramp = np.linspace(0, 255, 301, dtype=np.uint8)
+    picture = np.stack([np.tile(ramp, (403, 1)), np.tile(ramp[::-1], (403, 1))] * 2, -1)[..., :3]
+    picture = np.ascontiguousarray(picture)
+    theirs = processor(images=picture, return_tensors="np")["pixel_values"][0]
+    ours = own.geometry.apply(picture).astype(np.float32).transpose(2, 0, 1) / 255
+    ours = (ours - np.reshape(own.mean, (-1, 1, 1))) / np.reshape(own.std, (-1, 1, 1))
+    # Two of 255 levels: transformers resizes tensors by default, which may differ by rounding.
+    within = 2.5 / 255 / min(own.std)
+    if theirs.shape != ours.shape or not math.isclose(
+        float(np.abs(theirs - ours).max()), 0, abs_tol=within
+    ):
+        raise InputError(
+            f"the image processor of hf:{repository} ({type(processor).__name__}) prepares "
+            "pictures in a way that is not known here; write a function that does it and give "
+            "python:module:function"
+        )
+
+
+def _zero_shot(clip: Any, tokenizer: Any, options: Options) -> tuple[Any, tuple[str, ...]]:
+    """Return CLIP with its text embeddings computed once, and the classes' keys."""
+    import torch
+
+    keys, words = _classes(options.classes)
+    prompts = _prompts(options.prompts)
+    rows = []
+    with torch.inference_mode():
+        for word in words:
+            tokens = tokenizer(
+                [prompt.replace("{}", word) for prompt in prompts],
+                padding=True,
+                truncation=True,
+                return_tensors="pt",
+            )
+            texts = _features(clip.get_text_features(**tokens))
+            mean = (texts / texts.norm(dim=-1, keepdim=True)).mean(dim=0)
+            rows.append(mean / mean.norm())
+    scale = getattr(clip, "logit_scale", None)
+    bias = getattr(clip, "logit_bias", None)
+
+    class ZeroShot(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.clip = clip
+            self.register_buffer("texts", torch.stack(rows).clone())
+
+        def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+            pictures = _features(self.clip.get_image_features(pixel_values=pixels))
+            pictures = pictures / pictures.norm(dim=-1, keepdim=True)
+            logits: torch.Tensor = pictures @ self.texts.T.to(pictures.dtype)
+            if scale is not None:
+                logits = logits * self.clip.logit_scale.exp()
+            if bias is not None:
+                logits = logits + self.clip.logit_bias
+            return logits
+
+    return ZeroShot(), keys
+
+
+def _features(answer: Any) -> Any:
+    """A tensor of features, as transformers 4 returns it, or inside 5's answer."""
+    return getattr(answer, "pooler_output", answer)
+
+
+def _classes(given: str | tuple[str, ...] | None) -> tuple[tuple[str, ...], Sequence[str]]:
+    """Return the keys of zero-shot classes and the words for them in prompts."""
+    if given is None or given == "imagenet-1k":
+        keys = imagenet_classes()
+        return keys, [imagenet_names()[key][0] for key in keys]
+    if isinstance(given, str):
+        from shiftbed.models.keys import read_classes
+
+        given = read_classes(given)
+    names = imagenet_names()
+    return given, [names[key][0] if key in names else key.replace("_", " ") for key in given]
+
+
+def _prompts(path: str | None) -> list[str]:
+    if path is None:
+        return ["a photo of a {}."]
+    try:
+        lines = Path(path).expanduser().read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise InputError(
+            f"cannot read the prompts {path}; expected one per line, with {{}}"
+        ) from None
+    prompts = [line.strip() for line in lines if line.strip()]
+    wrong = [prompt for prompt in prompts if "{}" not in prompt]
+    if wrong or not prompts:
+        raise InputError(
+            f"the prompts {path} hold {wrong[0]!r} without {{}}"
+            if wrong
+            else f"the prompts {path} hold no prompt"
+        )
+    return prompts

@@ -1,0 +1,100 @@
+"""``torch:CHECKPOINT,arch=...``: the user's own weights in a known architecture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shiftbed.errors import InputError, MissingExtraError, unknown
+from shiftbed.models._torchvision import import_torchvision
+from shiftbed.models.geometry import Geometry
+from shiftbed.models.model import Model
+from shiftbed.models.options import Options
+from shiftbed.models.registry import source
+
+if TYPE_CHECKING:
+    import torch
+
+    from shiftbed.models._torch import Pretrained
+
+__all__: list[str] = []
+
+_ARCH = "arch=timm:resnet18, arch=torchvision:resnet18 or arch=python:module:factory"
+
+
+@source("torch", "torch:mine.pt,arch=timm:resnet18")
+def _load(path: str, options: Options) -> Model:
+    try:
+        from shiftbed.models._torch import read_checkpoint, torch_model
+    except ImportError:
+        raise MissingExtraError("torch:", "torch") from None
+    if options.arch is None:
+        raise InputError(f"torch:{path} needs an architecture to fill; add {_ARCH}")
+    state = read_checkpoint(path)
+    outputs = options.outputs or _outputs(state)
+    own = _architecture(options.arch, outputs)
+    _fill(own.network, state, path, options.arch)
+    return torch_model(Path(path).stem, f"torch:{path}", own, options)
+
+
+def _outputs(state: dict[str, torch.Tensor]) -> int:
+    """The last weight is the classifier's, in every architecture that anyone uses."""
+    matrices = [value for value in state.values() if value.ndim >= 2]
+    if not matrices:
+        raise InputError("the checkpoint holds no weights of layers")
+    return int(matrices[-1].shape[0])
+
+
+def _architecture(arch: str, outputs: int) -> Pretrained:
+    """Return the untrained architecture, and how its library prepares pictures for it."""
+    from shiftbed.models._torch import Pretrained
+
+    prefix, _, name = arch.partition(":")
+    if prefix == "timm":
+        from shiftbed.models.sources.timm import as_pretrained
+
+        import_torchvision()
+        import timm
+
+        if not timm.is_model(name.partition(".")[0]):
+            raise unknown("timm model", name, timm.list_models())
+        return as_pretrained(timm.create_model(name, pretrained=False, num_classes=outputs))
+    if prefix == "torchvision":
+        from shiftbed.models.sources.torchvision import geometry_of
+
+        models = import_torchvision().models
+        if name not in models.list_models(module=models):
+            raise unknown("torchvision model", name, models.list_models(module=models))
+        preset = models.get_model_weights(name).DEFAULT.transforms()
+        network = models.get_model(name, weights=None, num_classes=outputs)
+        return Pretrained(network, geometry_of(preset), preset.mean, preset.std)
+    if prefix == "python":
+        from shiftbed.models.sources.python import build
+
+        made: Any = build(name)
+        if not hasattr(made, "load_state_dict"):
+            raise InputError(f"{arch} made a {type(made).__name__}; expected a torch module")
+        return Pretrained(made, Geometry(), (0.0,), (1.0,))
+    raise InputError(f"{arch!r} is no architecture; write {_ARCH}")
+
+
+def _fill(network: Any, state: dict[str, torch.Tensor], path: str, arch: str) -> None:
+    own = network.state_dict()
+    problems = [
+        f"{len(names)} {what} ({names[0]})"
+        for what, names in (
+            ("missing", [key for key in own if key not in state]),
+            ("not in the architecture", [key for key in state if key not in own]),
+            (
+                "of another shape",
+                [key for key in own if key in state and own[key].shape != state[key].shape],
+            ),
+        )
+        if names
+    ]
+    if problems:
+        raise InputError(
+            f"the weights in {path} do not fit {arch}: {', '.join(problems)}; "
+            "check the architecture, and outputs= if its last layer was replaced"
+        )
+    network.load_state_dict(state)
