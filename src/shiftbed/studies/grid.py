@@ -211,15 +211,16 @@ class Grid:
         mask = np.zeros(len(self.models), bool)
         for pattern in [chosen] if isinstance(chosen, str) else chosen:
             if pattern.startswith("-"):
-                mask &= ~self._matching(pattern[1:])
+                mask &= ~self.matching(pattern[1:])
                 continue
-            found = self._matching(pattern)
+            found = self.matching(pattern)
             if not found.any():
                 raise self._nothing(pattern)
             mask |= found
         return mask
 
-    def _matching(self, pattern: str) -> npt.NDArray[np.bool_]:
+    def matching(self, pattern: str) -> npt.NDArray[np.bool_]:
+        """Return which models a name, a pattern or ``category:NAME`` means; none is no error."""
         # A plain name may hold brackets: it is looked up before it is a pattern.
         if pattern in self._models:
             found = [model == pattern for model in self.models]
@@ -250,6 +251,18 @@ class Grid:
                 raise unknown("setting", pattern, self.settings)
             found.update(dict.fromkeys(matches))
         return [setting for setting in self.settings if setting in found]
+
+    def with_setting(self, name: str) -> Grid:
+        """Return the grid with a setting that nobody measured, unless it has it."""
+        if name in self:
+            return self
+        gap = np.full(len(self.models), np.nan)
+        return replace(
+            self,
+            settings=(*self.settings, name),
+            accuracy=np.column_stack([self.accuracy, gap]),
+            n=np.column_stack([self.n, gap]),
+        )
 
     def with_average(self, name: str, settings: Sequence[str]) -> Grid:
         """Return the grid with one more setting: the mean accuracy over several.
