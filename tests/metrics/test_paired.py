@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.multitest import multipletests
@@ -57,6 +57,7 @@ def test_models_that_never_differ_have_an_interval_still() -> None:
     assert metrics.mcnemar(right, right).p_value == 1
 
 
+@settings(max_examples=25)  # statsmodels takes 50 ms for each
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_holm_is_statsmodels(p_values: list[float]) -> None:
     theirs = multipletests(p_values, method="holm")[1]
