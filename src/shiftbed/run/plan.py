@@ -175,17 +175,16 @@ def _is_random(shift: Shift) -> bool:
 
 
 def _refuse_mixtures(store: Store, cells: Iterable[Cell]) -> None:
-    asked = {(cell.manifest.identity.model, cell.manifest.identity.setting): cell for cell in cells}
-    for there in store.manifests():
-        identity = there.identity
-        cell = asked.get((identity.model, identity.setting))
-        if cell is not None and cell.manifest.key != there.key:
-            changed = identity.difference(cell.manifest.identity)
+    there = {(one.identity.model, one.identity.setting): one.identity for one in store.manifests()}
+    for cell in cells:
+        now = cell.manifest.identity
+        before = there.get((now.model, now.setting), now)
+        if before.key != now.key:
             raise InputError(
-                f"{store.path} already holds {identity.model} on {identity.setting}, and it "
-                f"differs in {changed}; the two are never mixed: write to another folder, name "
-                "the model otherwise (SPEC,name=other), or drop the old cells with 'shiftbed "
-                f"results gc {store.path} --model {identity.model}'"
+                f"{store.path} already holds {now.model} on {now.setting}, and it differs in "
+                f"{before.difference(now)}; the two are never mixed: write to another folder, "
+                "name the model otherwise (SPEC,name=other), or drop what is there with "
+                f"'shiftbed results gc {store.path} --model {now.model}'"
             )
 
 
