@@ -15,6 +15,9 @@ BoolArray = npt.NDArray[np.bool_]
 #: Rows of float16 softmax outputs over 1,000 classes sum to one within this.
 _SUM_TOLERANCE = 5e-3
 
+#: Sums of float32 probabilities end up this far above 1.
+_ROUNDING = 1e-6
+
 
 def same_length(**arrays: npt.NDArray[Any]) -> int:
     """Return the number of pictures that all arrays agree on."""
@@ -46,11 +49,12 @@ def finite(values: npt.ArrayLike, what: str, ndim: int = 1) -> FloatArray:
 def fractions(values: npt.ArrayLike, what: str, ndim: int = 1) -> FloatArray:
     """Return ``values`` as fractions; percent are refused, not guessed at."""
     array = finite(values, what, ndim)
-    if array.size and (array.min() < 0 or array.max() > 1):
-        worst = array.max() if array.max() > 1 else array.min()
+    inside = np.clip(array, 0, 1)
+    if array.size and (far := np.abs(array - inside)).max() > _ROUNDING:
+        worst = array.flat[np.argmax(far)]
         percent = "; divide percent by 100" if 1 < worst <= 100 else ""
         raise InputError(f"{what} must lie between 0 and 1; one is {worst:g}{percent}")
-    return array
+    return inside
 
 
 def truths(values: npt.ArrayLike, what: str, ndim: int = 1) -> BoolArray:

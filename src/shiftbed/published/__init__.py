@@ -162,10 +162,10 @@ def alexnet_clean_error() -> float:
 
 
 def baseline_fits() -> tuple[dict[str, Value], ...]:
-    """Return the baseline fits that ship with the package, one row for each setting.
+    """Return the baseline fits that ship with the package, one row for each shifted setting.
 
-    A row gives the setting, the scale of both axes, the line's slope and intercept in
-    that scale, and how well and on how many models it was fitted.
+    A row gives the shifted and its clean setting, the scale of both axes, the curve's
+    parameters in that scale with their covariances, and what it was fitted to.
     """
     try:
         return _read("baseline-fits.csv")[1]
