@@ -186,6 +186,22 @@ def test_pictures_give_the_values_of_their_error_rates_and_narrower_intervals() 
             assert narrow.normalised[c].value == pytest.approx(wide.normalised[c].value)
 
 
+def test_few_pictures_that_are_all_right_are_not_certainty() -> None:
+    wrong = {"fog": np.zeros((5, 20)), "snow": np.zeros((5, 20))}
+    baseline = {"fog": 0.8, "snow": 0.5}
+    scores = corruption_error_of_pictures(wrong, baseline=baseline)
+    unseen = 1 - 0.025 ** (1 / 20)
+    assert (scores.raw["fog"].low, scores.raw["fog"].high) == (0, pytest.approx(unseen))
+    assert scores.normalised["snow"].high == pytest.approx(unseen / 0.5)
+    assert scores.mean.high == pytest.approx(unseen * (1 / 0.8 + 1 / 0.5) / 2)
+    relative = corruption_error_of_pictures(
+        wrong, clean_wrong=np.zeros(20), baseline=baseline, baseline_clean=0.4
+    )
+    assert relative.raw["fog"].low == pytest.approx(-unseen)
+    half = corruption_error_of_pictures({"fog": np.eye(5, 2)}, baseline={"fog": 0.5})
+    assert 0 <= half.mean.low <= half.mean.value <= half.mean.high <= 2
+
+
 def test_intervals_cover_and_independent_cells_would_not() -> None:
     baseline = {"fog": 0.8, "snow": 0.85, "frost": 0.82}
     truth = corruption_error_of_pictures(pictures(999, 400_000)[0], baseline=baseline).mean.value

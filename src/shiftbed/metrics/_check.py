@@ -71,9 +71,13 @@ def truths(values: npt.ArrayLike, what: str, ndim: int = 1) -> BoolArray:
 def classes(values: npt.ArrayLike, what: str, ndim: int = 1) -> npt.NDArray[Any]:
     """Return ``values`` as class names or class numbers."""
     array = np.asarray(values)
-    if array.dtype.kind in "iuUST" and array.ndim == ndim:
+    if array.dtype.kind in "iuUT" and array.ndim == ndim:
         return array
-    if array.dtype.kind == "O" and array.ndim == ndim and all(isinstance(v, str) for v in array):
+    if (
+        array.dtype.kind == "O"
+        and array.ndim == ndim
+        and all(isinstance(v, str) for v in array.flat)
+    ):
         return array.astype(str)
     numbers = finite(array, what, ndim)
     if np.any(numbers != np.floor(numbers)):

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import stdtrit
 
 from shiftbed import published
 from shiftbed.errors import InputError
 from shiftbed.metrics import _check
-from shiftbed.metrics.estimate import Estimate, clopper_pearson, normal_quantile
+from shiftbed.metrics.estimate import Estimate, check_level, clopper_pearson
 
 __all__ = [
     "CorruptionErrors",
@@ -122,9 +123,10 @@ def corruption_error_of_pictures(
     same order. With ``clean_wrong``, the same for the clean pictures, the result is the
     relative one.
 
-    The values are those of `corruption_error`. The intervals are normal ones over
-    pictures, each picture's errors under all corruptions taken together, so they have
-    the dependence right that error rates alone cannot tell.
+    The values are those of `corruption_error`. The intervals are Student's over pictures,
+    each picture's errors under all corruptions taken together, so they have the
+    dependence right that error rates alone cannot tell. Where all pictures have the same
+    errors, the interval is that of a difference never seen in n pictures.
 
     >>> wrong = {"fog": np.arange(1000) % 10 < [[4], [6]]}
     >>> scores = corruption_error_of_pictures(wrong, baseline={"fog": 0.8}, severities=2)
@@ -148,17 +150,26 @@ def corruption_error_of_pictures(
     if clean is not None:
         added = {name: row - clean for name, row in added.items()}
 
-    def mean(row: FloatArray) -> Estimate:
-        value, reach = row.mean(), normal_quantile(level) * row.std(ddof=1) / np.sqrt(n)
-        return Estimate(float(value), float(value - reach), float(value + reach), n, level)
-
-    in_units = {name: row / scale[name] for name, row in added.items()}
+    least = 0.0 if clean is None else -1.0
+    unit = {name: 1 / error for name, error in scale.items()}
+    in_units = {name: row * unit[name] for name, row in added.items()}
+    mean_unit = float(np.mean([*unit.values()]))
     return CorruptionErrors(
-        {name: mean(row) for name, row in in_units.items()},
-        mean(np.mean([*in_units.values()], axis=0)),
-        {name: mean(row) for name, row in added.items()},
-        mean(np.mean([*added.values()], axis=0)),
+        {name: _mean(row, least, unit[name], level) for name, row in in_units.items()},
+        _mean(np.mean([*in_units.values()], axis=0), least, mean_unit, level),
+        {name: _mean(row, least, 1.0, level) for name, row in added.items()},
+        _mean(np.mean([*added.values()], axis=0), least, 1.0, level),
     )
+
+
+def _mean(per_picture: FloatArray, least: float, unit: float, level: float) -> Estimate:
+    """Return the mean over pictures, each of them between ``least`` units and one."""
+    check_level(level)
+    n, value = len(per_picture), float(per_picture.mean())
+    reach = float(stdtrit(n - 1, (1 + level) / 2)) * float(per_picture.std(ddof=1)) / n**0.5
+    if np.ptp(per_picture) == 0:
+        reach = float(clopper_pearson(0, n, level)[1]) * unit
+    return Estimate(value, max(value - reach, least * unit), min(value + reach, unit), n, level)
 
 
 def _scale(baseline: Mapping[str, npt.ArrayLike] | None, severities: int) -> dict[str, float]:
