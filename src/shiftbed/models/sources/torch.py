@@ -31,25 +31,32 @@ def _load(path: str, options: Options) -> Model:
     if options.arch is None:
         raise InputError(f"torch:{path} needs an architecture to fill; add {_ARCH}")
     state = read_checkpoint(path)
-    outputs = options.outputs or _outputs(state)
-    own = _architecture(options.arch, outputs)
+    own = _architecture(options.arch, options.outputs)
+    if options.outputs is None:
+        outputs = _outputs(state, own.network.state_dict())
+        if outputs is not None:
+            own = _architecture(options.arch, outputs)
     _fill(own.network, state, path, options.arch)
     return torch_model(Path(path).stem, f"torch:{path}", own, options)
 
 
-def _outputs(state: dict[str, torch.Tensor]) -> int:
-    """The last weight is the classifier's, in every architecture that anyone uses."""
-    matrices = [value for value in state.values() if value.ndim >= 2]
-    if not matrices:
-        raise InputError("the checkpoint holds no weights of layers")
-    return int(matrices[-1].shape[0])
+def _outputs(state: dict[str, torch.Tensor], usual: dict[str, torch.Tensor]) -> int | None:
+    """How many outputs the checkpoint's classifier has, if not the usual number."""
+    for key, value in state.items():
+        own = usual.get(key)
+        if own is None or value.ndim < 2 or value.shape[1:] != own.shape[1:]:
+            continue
+        if len(value) != len(own):
+            return len(value)
+    return None
 
 
-def _architecture(arch: str, outputs: int) -> Pretrained:
+def _architecture(arch: str, outputs: int | None) -> Pretrained:
     """Return the untrained architecture, and how its library prepares pictures for it."""
     from shiftbed.models._torch import Pretrained
 
     prefix, _, name = arch.partition(":")
+    chosen: dict[str, Any] = {} if outputs is None else {"num_classes": outputs}
     if prefix == "timm":
         from shiftbed.models.sources.timm import as_pretrained
 
@@ -58,7 +65,7 @@ def _architecture(arch: str, outputs: int) -> Pretrained:
 
         if not timm.is_model(name.partition(".")[0]):
             raise unknown("timm model", name, timm.list_models())
-        return as_pretrained(timm.create_model(name, pretrained=False, num_classes=outputs))
+        return as_pretrained(timm.create_model(name, pretrained=False, **chosen))
     if prefix == "torchvision":
         from shiftbed.models.sources.torchvision import geometry_of
 
@@ -66,7 +73,7 @@ def _architecture(arch: str, outputs: int) -> Pretrained:
         if name not in models.list_models(module=models):
             raise unknown("torchvision model", name, models.list_models(module=models))
         preset = models.get_model_weights(name).DEFAULT.transforms()
-        network = models.get_model(name, weights=None, num_classes=outputs)
+        network = models.get_model(name, weights=None, **chosen)
         return Pretrained(network, geometry_of(preset), preset.mean, preset.std)
     if prefix == "python":
         from shiftbed.models.sources.python import build
