@@ -17,7 +17,7 @@ THIRD = [1 / 3] * 3
 REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "empty": (lambda: metrics.accuracy([], []), "there are no pictures"),
     "lengths": (lambda: metrics.accuracy([1, 2], [1]), "given are 2 predictions, 1 labels"),
-    "names for numbers": (lambda: metrics.accuracy(["cat"], [1]), "both be class numbers or"),
+    "names for numbers": (lambda: metrics.accuracy(["cat"], [1]), "both be class numbers or both"),
     "NaN classes": (lambda: metrics.accuracy([1, NAN], [1, 2]), "1 of 2 are NaN or infinite"),
     "half a class": (lambda: metrics.accuracy([0.5], [1]), "whole class numbers or class names"),
     "logits as classes": (lambda: metrics.accuracy([[0.1, 0.9]], [1]), "of shape (1, 2)"),
@@ -83,7 +83,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "empty bins": (
         lambda: metrics.calibration_error([0.5], [1], bin_size=0),
-        "a bin needs at least one picture",
+        "the bin size must be at least 1; given is 0",
     ),
     "nothing left": (
         lambda: metrics.calibration_error([0.5] * 150, [1] * 150, as_published=True),
@@ -130,6 +130,15 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         "exactly one anchor, the frame at offset 0; b has 0",
     ),
     "two anchors": (lambda: metrics.pm_accuracy([1, 1], ["a", "a"], [0, 0]), "a has 2"),
+    "no resamples": (
+        lambda: metrics.paired_difference([1], [0], resamples=0),
+        "the number of resamples must be at least 1",
+    ),
+    "ragged rows": (lambda: metrics.accuracy([[1], [2, 3]], [1, 2]), "in rows of equal length"),
+    "ragged logits": (lambda: metrics.energy([[1.0], [2.0, 3.0]]), "in rows of equal length"),
+    "no logits": (lambda: metrics.max_logit(np.empty((3, 0))), "there are no logits"),
+    "nothing": (lambda: metrics.accuracy(None, [1]), "given is an array of shape ()"),
+    "flips to names": (lambda: metrics.flip_rate([1], ["a"]), "both be class numbers or both"),
     "negative k": (lambda: metrics.pm_accuracy([1], ["a"], [0], k=-1), "k of at least 0"),
     "frames missing": (
         lambda: metrics.pm_accuracy([1, 1], ["a"], [0]),

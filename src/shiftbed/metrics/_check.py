@@ -31,12 +31,17 @@ def same_length(**arrays: npt.NDArray[Any]) -> int:
     return n
 
 
+def numbers(values: npt.ArrayLike, what: str) -> FloatArray:
+    """Return ``values`` as floats of any shape; None becomes NaN."""
+    try:
+        return np.asarray(values, float)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} must be numbers, in rows of equal length if in rows") from error
+
+
 def finite(values: npt.ArrayLike, what: str, ndim: int = 1) -> FloatArray:
     """Return ``values`` as floats of ``ndim`` dimensions, none of them NaN or infinite."""
-    try:
-        array = np.asarray(values, float)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{what} must be numbers") from error
+    array = numbers(values, what)
     if array.ndim != ndim:
         shape = "one number per picture" if ndim == 1 else "one row per picture"
         raise InputError(f"{what} must be {shape}; given is an array of shape {array.shape}")
@@ -44,6 +49,20 @@ def finite(values: npt.ArrayLike, what: str, ndim: int = 1) -> FloatArray:
     if broken:
         raise InputError(f"{what} must be finite; {broken:,} of {array.size:,} are NaN or infinite")
     return array
+
+
+def logits(values: npt.ArrayLike) -> FloatArray:
+    """Return one row of finite logits per picture."""
+    array = finite(values, "the logits", ndim=2)
+    if array.size == 0:
+        raise InputError(f"there are no logits: given is an array of shape {array.shape}")
+    return array
+
+
+def at_least_one(value: int, what: str) -> None:
+    """Refuse a count of less than one."""
+    if value < 1:
+        raise InputError(f"{what} must be at least 1; given is {value}")
 
 
 def fractions(values: npt.ArrayLike, what: str, ndim: int = 1) -> FloatArray:
@@ -59,30 +78,32 @@ def fractions(values: npt.ArrayLike, what: str, ndim: int = 1) -> FloatArray:
 
 def truths(values: npt.ArrayLike, what: str, ndim: int = 1) -> BoolArray:
     """Return ``values`` as booleans; they may be given as zeros and ones."""
-    array = np.asarray(values)
-    if array.dtype == bool and array.ndim == ndim:
-        return array
-    numbers = finite(array, what, ndim)
-    if np.any((numbers != 0) & (numbers != 1)):
+    array = finite(values, what, ndim)
+    if np.any((array != 0) & (array != 1)):
         raise InputError(f"{what} must be true or false (1 or 0) for every picture")
-    return np.asarray(numbers == 1)
+    return np.asarray(array == 1)
 
 
 def classes(values: npt.ArrayLike, what: str, ndim: int = 1) -> npt.NDArray[Any]:
     """Return ``values`` as class names or class numbers."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{what} must be in rows of equal length") from error
+    if array.dtype.kind == "O" and all(isinstance(name, str) for name in array.flat):
+        array = array.astype(str)
     if array.dtype.kind in "iuUT" and array.ndim == ndim:
         return array
-    if (
-        array.dtype.kind == "O"
-        and array.ndim == ndim
-        and all(isinstance(v, str) for v in array.flat)
-    ):
-        return array.astype(str)
-    numbers = finite(array, what, ndim)
-    if np.any(numbers != np.floor(numbers)):
+    values = finite(array, what, ndim)
+    if np.any(values != np.floor(values)):
         raise InputError(f"{what} must be whole class numbers or class names")
-    return numbers.astype(int)
+    return values.astype(int)
+
+
+def same_kind(first: npt.NDArray[Any], second: npt.NDArray[Any], what: str) -> None:
+    """Refuse to compare class numbers with class names."""
+    if (first.dtype.kind in "iu") != (second.dtype.kind in "iu"):
+        raise InputError(f"{what} must both be class numbers or both be class names")
 
 
 def probabilities(values: npt.ArrayLike) -> FloatArray:

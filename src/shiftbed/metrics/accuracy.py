@@ -39,7 +39,7 @@ def top_k_accuracy(
     """
     rows = _check.classes(ranked, "the ranked classes", ndim=2)
     truth = _check.classes(labels, "the labels")
-    _comparable(rows, truth)
+    _check.same_kind(rows, truth, "ranked classes and labels")
     n = _check.same_length(ranked=rows, labels=truth)
     if not 1 <= k <= rows.shape[1]:
         raise InputError(f"top-{k} accuracy needs {k} ranked classes per picture, at least one")
@@ -86,14 +86,9 @@ def balanced_accuracy(
 def _right(predicted: npt.ArrayLike, labels: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     given = _check.classes(predicted, "the predictions")
     truth = _check.classes(labels, "the labels")
-    _comparable(given, truth)
+    _check.same_kind(given, truth, "predictions and labels")
     _check.same_length(predictions=given, labels=truth)
     return np.asarray(given == truth)
-
-
-def _comparable(predicted: npt.NDArray[Any], labels: npt.NDArray[Any]) -> None:
-    if (predicted.dtype.kind in "iu") != (labels.dtype.kind in "iu"):
-        raise InputError("predictions and labels must both be class numbers or both be names")
 
 
 def _by_class(

@@ -41,7 +41,7 @@ def max_softmax(logits: npt.ArrayLike) -> FloatArray:
     >>> max_softmax([[0.0, 0.0], [9.0, 0.0]]).round(4)
     array([-0.5   , -0.9999])
     """
-    values = _check.finite(logits, "the logits", ndim=2)
+    values = _check.logits(logits)
     return np.asarray(-np.exp(values.max(axis=1) - logsumexp(values, axis=1)))
 
 
@@ -51,7 +51,7 @@ def max_logit(logits: npt.ArrayLike) -> FloatArray:
     >>> max_logit([[0.0, 0.0], [9.0, 0.0]])
     array([-0., -9.])
     """
-    return np.asarray(-_check.finite(logits, "the logits", ndim=2).max(axis=1))
+    return np.asarray(-_check.logits(logits).max(axis=1))
 
 
 def energy(logits: npt.ArrayLike) -> FloatArray:
@@ -60,7 +60,7 @@ def energy(logits: npt.ArrayLike) -> FloatArray:
     >>> energy([[0.0, 0.0], [9.0, 0.0]]).round(4)
     array([-0.6931, -9.0001])
     """
-    return np.asarray(-logsumexp(_check.finite(logits, "the logits", ndim=2), axis=1))
+    return np.asarray(-logsumexp(_check.logits(logits), axis=1))
 
 
 def entropy(logits: npt.ArrayLike) -> FloatArray:
@@ -69,7 +69,7 @@ def entropy(logits: npt.ArrayLike) -> FloatArray:
     >>> entropy([[0.0, 0.0], [9.0, 0.0]]).round(4)
     array([0.6931, 0.0012])
     """
-    log_p = log_softmax(_check.finite(logits, "the logits", ndim=2), axis=1)
+    log_p = log_softmax(_check.logits(logits), axis=1)
     return np.asarray(-(np.exp(log_p) * log_p).sum(axis=1))
 
 
@@ -169,6 +169,7 @@ def fpr_at_recall(
     """
     low, high = (np.sort(scores) for scores in _scores(usual, anomalous))
     check_level(level)
+    _check.at_least_one(resamples, "the number of resamples")
     if not 0 < recall <= 1:
         raise InputError(f"the recall is {recall}; it must lie above 0 and up to 1, like 0.95")
     flagged = int(np.ceil(recall * len(high) - 1e-9))

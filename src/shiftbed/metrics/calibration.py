@@ -112,6 +112,7 @@ def calibration_error(
     28.5% [25.1, 31.4], n = 1,000
     """
     check_level(level)
+    _check.at_least_one(resamples, "the number of resamples")
     if norm not in ("l2", "l1", "max"):
         raise unknown("calibration norm", norm, ("l2", "l1", "max"))
     sure, right = _answers(confidence, correct)
@@ -190,7 +191,7 @@ def fit_temperature(logits: npt.ArrayLike, labels: npt.ArrayLike, level: float =
     """
     from scipy.optimize import brentq
 
-    z = _check.finite(logits, "the logits", ndim=2)
+    z = _check.logits(logits)
     truth = _check.classes(labels, "the labels")
     n = _check.same_length(logits=z, labels=truth)
     if truth.dtype.kind not in "iu" or truth.min() < 0 or truth.max() >= z.shape[1]:
@@ -253,7 +254,7 @@ def temperature_scaling(
     >>> result.after.value < result.before.value / 3
     True
     """
-    z = _check.finite(logits, "the logits", ndim=2)
+    z = _check.logits(logits)
     truth = _check.classes(labels, "the labels")
     fitted_on = held_out_half(ids)
     _check.same_length(logits=z, labels=truth, ids=fitted_on)
@@ -279,8 +280,7 @@ def _answers(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> tuple[FloatAr
 
 
 def _bins(n: int, bin_size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    if bin_size < 1:
-        raise InputError(f"the bin size is {bin_size}; a bin needs at least one picture")
+    _check.at_least_one(bin_size, "the bin size")
     starts = np.arange(max(n // bin_size, 1)) * min(bin_size, n)
     return starts, np.diff(np.append(starts, n))
 

@@ -218,7 +218,7 @@ def _over_severities(
     _complete(errors, wanted)
     rates = []
     for name in wanted:
-        given = np.atleast_1d(np.asarray(errors[name], float))
+        given = np.atleast_1d(_check.numbers(errors[name], f"the errors on {name}"))
         _all_severities(name, len(given), severities)
         for index in np.flatnonzero(np.isnan(given)):
             raise InputError(f"{name} is incomplete: its severity number {index + 1} is missing")

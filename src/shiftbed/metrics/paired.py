@@ -57,6 +57,7 @@ def paired_difference(
     2.0% [1.2, 2.9], n = 1,000
     """
     check_level(level)
+    _check.at_least_one(resamples, "the number of resamples")
     ours, theirs = _pair(first, second)
     n = len(ours)
     only_first, only_second = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())

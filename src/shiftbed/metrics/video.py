@@ -60,5 +60,6 @@ def flip_rate(predicted: npt.ArrayLike, other: npt.ArrayLike, level: float = 0.9
     """
     before = _check.classes(predicted, "the predictions")
     after = _check.classes(other, "the other predictions")
+    _check.same_kind(before, after, "the predictions")
     n = _check.same_length(predictions=before, others=after)
     return proportion(int((before != after).sum()), n, level)
