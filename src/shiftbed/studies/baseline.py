@@ -27,7 +27,16 @@ from shiftbed.studies.lines import (
 )
 from shiftbed.studies.shifts import NATURAL, clean_of, same_classes
 
-__all__ = ["STANDARD", "BaselineFit", "Shape", "fit_baseline", "fit_baselines", "shipped_baseline"]
+__all__ = [
+    "STANDARD",
+    "BaselineFit",
+    "Shape",
+    "baseline_for",
+    "fit_baseline",
+    "fit_baselines",
+    "shippable",
+    "shipped_baseline",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -36,6 +45,9 @@ Shape = Literal["line", "knee"]
 
 #: The models that make a baseline unless others are chosen.
 STANDARD = ("category:standard",)
+
+#: As many models as make a baseline that is preferred to the published one.
+_ENOUGH = 10
 
 #: The parameters of each shape, in the order of the columns of ``draws``.
 _PARAMETERS = {
@@ -337,6 +349,56 @@ def shipped_baseline(shifted: str) -> BaselineFit:
         slope=number["slope"],
         slope_above=number.get("slope_above"),
         knee=number.get("knee"),
+    )
+
+
+def baseline_for(
+    grid: Grid,
+    shifted: str,
+    *,
+    clean: str | None = None,
+    source: Literal["auto", "results", "published"] = "auto",
+    models: Sequence[str] = STANDARD,
+    scale: Scale = "logit",
+    shape: Shape | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> tuple[BaselineFit, bool]:
+    """Return the baseline to judge a grid's models by, and whether it is the published one.
+
+    With ``auto`` it is the grid's own where the grid has ten of the baseline's ``models``, and
+    the published one otherwise.
+
+    >>> grid = Grid.of(["net"], ["imagenet-val", "imagenet-sketch"], [[0.8, 0.4]])
+    >>> baseline_for(grid, "imagenet-sketch")[1]
+    True
+    """
+    clean = clean or clean_of(shifted, grid)
+    if source == "auto":
+        standard = np.zeros(len(grid.models), bool)
+        for pattern in models:
+            standard |= grid.matching(pattern)
+        for setting in (clean, shifted):
+            standard &= np.isfinite(grid.with_setting(setting).column(setting))
+        shipped = any(
+            (row["shifted"], row["clean"]) == (shifted, clean) for row in published.baseline_fits()
+        )
+        own = standard.sum() >= _ENOUGH or not shipped
+        source = "results" if own or models != STANDARD else "published"
+    if source == "published":
+        return shipped_baseline(shifted), True
+    return (
+        fit_baseline(
+            grid,
+            shifted,
+            clean=clean,
+            models=models,
+            scale=scale,
+            shape=shape,
+            resamples=resamples,
+            seed=seed,
+        ),
+        False,
     )
 
 

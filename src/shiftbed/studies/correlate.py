@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ from shiftbed.metrics import Estimate
 from shiftbed.studies.baseline import STANDARD, fit_baselines
 from shiftbed.studies.grid import Grid
 from shiftbed.studies.lines import Scale, resample_counts
-from shiftbed.studies.shifts import NATURAL, clean_of, severity_free, synthetic
+from shiftbed.studies.shifts import clean_of, natural_shifts, severity_free, synthetic
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -127,7 +128,7 @@ def _standardised(columns: FloatArray, counts: FloatArray) -> FloatArray:
     return scaled
 
 
-def synthetic_averages(grid: Grid) -> dict[str, list[str]]:
+def synthetic_averages(grid: Grid, chosen: Sequence[str] | None = None) -> dict[str, list[str]]:
     """Return the synthetic averages that a grid allows, and the settings of each.
 
     There is one per shift over its severities, and one per kind over all its shifts: stored
@@ -138,6 +139,8 @@ def synthetic_averages(grid: Grid) -> dict[str, list[str]]:
     >>> grid = Grid.of(["net"], settings, [[0.5] * 5])
     >>> list(synthetic_averages(grid))
     ['imagenet-c', 'imagenet-c.fog', 'val+corruptions', 'val+fog', 'val+pgd', 'val+pgd.l2']
+    >>> list(synthetic_averages(grid, ["*fog"]))
+    ['imagenet-c.fog', 'val+fog']
     """
     averages: dict[str, list[str]] = {}
     extra = published.alexnet_errors(extra=True).keys() - published.alexnet_errors().keys()
@@ -156,7 +159,14 @@ def synthetic_averages(grid: Grid) -> dict[str, list[str]]:
             averages.setdefault(kind, []).append(setting)
         if kind != shift:
             averages.setdefault(shift, []).append(setting)
-    return dict(sorted(averages.items()))
+    for pattern in chosen or ():
+        if not any(fnmatchcase(name, pattern) for name in averages):
+            raise unknown("synthetic average", pattern, averages)
+    return {
+        name: averages[name]
+        for name in sorted(averages)
+        if not chosen or any(fnmatchcase(name, pattern) for pattern in chosen)
+    }
 
 
 def synthetic_against_natural(
@@ -181,7 +191,7 @@ def synthetic_against_natural(
     import pyarrow as pa
 
     averages = dict(synthetic_averages(grid) if synthetic is None else synthetic)
-    natural = [s for s in NATURAL if s in grid] if natural is None else list(natural)
+    natural = natural_shifts(grid) if natural is None else list(natural)
     if not averages or not natural:
         side = "natural" if averages else "synthetic"
         raise InputError(f"there is no {side} shift among the settings; a correlation needs both")

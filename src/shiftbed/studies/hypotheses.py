@@ -18,7 +18,7 @@ import numpy as np
 
 from shiftbed import published
 from shiftbed.errors import InputError, unknown
-from shiftbed.studies.baseline import STANDARD, BaselineFit, fit_baseline, shipped_baseline
+from shiftbed.studies.baseline import BaselineFit, baseline_for
 from shiftbed.studies.grid import Grid
 from shiftbed.studies.robustness import accuracy_interval, difference, effective_robustness
 
@@ -201,12 +201,10 @@ def _view(grid: Grid, dataset: Dataset) -> _View | None:
     shifted = members[0] if len(members) == 1 else f"average of {dataset.name}"
     if len(members) > 1:
         grid = grid.with_average(shifted, members)
-    fit = None
     try:
-        fit = fit_baseline(grid, shifted, clean=dataset.clean, models=STANDARD)
+        fit = baseline_for(grid, shifted, clean=dataset.clean)[0]
     except InputError:
-        if shifted in {row["shifted"] for row in published.baseline_fits()}:
-            fit = shipped_baseline(shifted)
+        fit = None
     return _View(grid, dataset.clean, shifted, fit)
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from shiftbed.errors import InputError
 from shiftbed.metrics import Estimate, clopper_pearson
-from shiftbed.studies.baseline import BaselineFit
+from shiftbed.studies.baseline import BaselineFit, shipped_baseline
 from shiftbed.studies.grid import Grid
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ __all__ = [
     "effective_robustness",
     "effective_robustness_of",
     "effective_robustness_table",
+    "made_from",
+    "placed",
     "relative_robustness_table",
     "verdict",
 ]
@@ -235,6 +237,61 @@ def relative_robustness_table(
             "high": tau_high,
             "verdict": [verdict(*ends) for ends in zip(tau_low, tau_high, strict=True)],
         }
+    )
+
+
+def made_from(grid: Grid, parent: str, models: Sequence[str] | None = None) -> dict[str, str]:
+    """Return the chosen models, each with the model that it was made from.
+
+    >>> made_from(Grid.of(["net", "net+augmix"], [], np.empty((2, 0))), "net")
+    {'net+augmix': 'net'}
+    """
+    grid.row(parent)
+    chosen = grid.mask(models)
+    return {
+        model: parent
+        for model, wanted in zip(grid.models, chosen, strict=True)
+        if wanted and model != parent
+    }
+
+
+def placed(
+    shifted: str,
+    clean_percent: float,
+    shifted_percent: float,
+    *,
+    n: tuple[int, int] | None = None,
+    level: float = 0.95,
+) -> str:
+    """Return a sentence that places two accuracies, in percent, by the published baseline.
+
+    >>> print(placed("imagenet-r", 91.89, 46.71, n=(10_000, 30_000)))
+    effective robustness on imagenet-r: +10.4 points [9.1, 11.7]: robust beyond its accuracy: yes
+    (of a model with 91.89% on imagenet-val.imagenet-r-classes, 36.3% is expected)
+    """
+    fit = shipped_baseline(shifted)
+    pictures = n or (np.nan, np.nan)
+    if n is not None and min(n) < 1:
+        raise InputError(f"n is {n[0]} and {n[1]}; accuracies are counted on one picture at least")
+    rho, low, high = effective_robustness(
+        fit, clean_percent / 100, shifted_percent / 100, *pictures, level=level
+    )
+    if n is None:
+        found = f"{100 * rho:+.1f} points (give --n for its interval)"
+    else:
+        found = (
+            f"{100 * rho:+.1f} points [{100 * low:.1f}, {100 * high:.1f}]: "
+            f"robust beyond its accuracy: {verdict(float(low), float(high))}"
+        )
+    beyond = ""
+    if not fit.low <= clean_percent / 100 <= fit.high:
+        beyond = (
+            f"; no model of the baseline has such a clean accuracy, it was fitted from "
+            f"{100 * fit.low:.1f}% to {100 * fit.high:.1f}%"
+        )
+    return (
+        f"effective robustness on {shifted}: {found}\n(of a model with {clean_percent:g}% on "
+        f"{fit.clean}, {100 * float(fit(clean_percent / 100)):.1f}% is expected{beyond})"
     )
 
 

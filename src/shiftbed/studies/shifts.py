@@ -12,6 +12,7 @@ __all__ = [
     "NATURAL",
     "NaturalShift",
     "clean_of",
+    "natural_shifts",
     "same_classes",
     "severity_free",
     "stored",
@@ -63,6 +64,15 @@ _CLEAN_OF_STORED = {
     "cifar-100-c": "cifar100-test",
     "mnist-c": "mnist-test",
 }
+
+
+def natural_shifts(settings: Container[str]) -> list[str]:
+    """Return the known natural shifts among settings whose clean setting is there too.
+
+    >>> natural_shifts(["imagenet-val", "imagenet-sketch", "imagenet-r"])
+    ['imagenet-sketch']
+    """
+    return [name for name, shift in NATURAL.items() if name in settings and shift.clean in settings]
 
 
 def clean_of(setting: str, known: Container[str]) -> str:

@@ -1,0 +1,48 @@
+"""shiftbed compare: two models on the same pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from shiftbed.cli._app import app
+
+
+@app.command("compare")
+def compare(
+    first: Annotated[str, typer.Argument(help="A model of the results.")],
+    second: Annotated[str, typer.Argument(help="Another.")],
+    results: Annotated[Path, typer.Option("--results", "-r", help="The results directory.")] = Path(
+        "results"
+    ),
+    other: Annotated[
+        Path | None,
+        typer.Option("--other", help="The second model's results, if they are elsewhere."),
+    ] = None,
+    setting: Annotated[
+        list[str] | None, typer.Option("--setting", "-s", help="A setting, or a wildcard.")
+    ] = None,
+    level: Annotated[float, typer.Option("--level", help="Of intervals and tests.")] = 0.95,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,
+) -> None:
+    """Show where one model is better than another: paired tests, corrected for their number."""
+    from shiftbed.evaluation import print_table
+    from shiftbed.results import Results
+    from shiftbed.studies import compare as compute
+    from shiftbed.studies import show
+
+    found = compute(
+        Results.open(results),
+        first,
+        second,
+        other=None if other is None else Results.open(other),
+        settings=setting or (),
+        level=level,
+    )
+    if as_json or as_csv:
+        print_table(found, as_json, as_csv)
+    else:
+        show.print_parts(show.comparison_tables(found, first, second))
