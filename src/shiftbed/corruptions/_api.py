@@ -71,7 +71,10 @@ def corrupt(
     from shiftbed.corruptions._random import Stream, draws
 
     def one(i: int) -> None:
-        generator = Stream.keyed(seed, keys[i], name, step) if rng is None else draws(rng)
+        if rng is not None:
+            generator = draws(rng)
+        else:
+            generator = Stream.keyed(seed, keys[i], name, step) if spec.random else None
         source = np.ascontiguousarray(sources[i])
         if source.ndim == 2:
             source = source[..., None]

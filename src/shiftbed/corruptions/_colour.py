@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from shiftbed.corruptions._filters import UNIT, UNIT32
 from shiftbed.corruptions._jit import Array, kernel
 
 #: scikit-image's weights of red, green and blue in a grey level.
@@ -19,21 +20,21 @@ def grey_of_grey(value: Array) -> Array:
 def luminance(picture: Array) -> Array:
     """Return the luminance of a picture in 0..1, in single precision, as OpenCV weighs it."""
     grey = np.empty(picture.shape[:2], np.float32)
-    _luminance(picture, grey)
+    _luminance(picture, UNIT32, grey)
     return grey
 
 
 @kernel
-def _luminance(picture: Array, grey: Array) -> None:
+def _luminance(picture: Array, unit: Array, grey: Array) -> None:
     height, width, channels = picture.shape
     for y in range(height):
         for x in range(width):
             if channels == 1:
-                grey[y, x] = np.float32(picture[y, x, 0] / 255.0)
+                grey[y, x] = unit[picture[y, x, 0]]
             else:
-                red = np.float32(picture[y, x, 0] / 255.0) * np.float32(0.299)
-                green = np.float32(picture[y, x, 1] / 255.0) * np.float32(0.587)
-                blue = np.float32(picture[y, x, 2] / 255.0) * np.float32(0.114)
+                red = unit[picture[y, x, 0]] * np.float32(0.299)
+                green = unit[picture[y, x, 1]] * np.float32(0.587)
+                blue = unit[picture[y, x, 2]] * np.float32(0.114)
                 grey[y, x] = red + green + blue
 
 
@@ -43,18 +44,20 @@ def change_hsv(picture: Array, gain: float, saturation: float, value: float) -> 
     The steps, and so the roundings, are those of scikit-image's rgb2hsv and hsv2rgb.
     """
     out = np.empty_like(picture)
-    _change_hsv(picture, gain, saturation, value, out)
+    _change_hsv(picture, UNIT, gain, saturation, value, out)
     return out
 
 
 @kernel
-def _change_hsv(picture: Array, gain: float, saturation: float, value: float, out: Array) -> None:
+def _change_hsv(
+    picture: Array, unit: Array, gain: float, saturation: float, value: float, out: Array
+) -> None:
     height, width, _ = picture.shape
     for y in range(height):
         for x in range(width):
-            r = picture[y, x, 0] / 255.0
-            g = picture[y, x, 1] / 255.0
-            b = picture[y, x, 2] / 255.0
+            r = unit[picture[y, x, 0]]
+            g = unit[picture[y, x, 1]]
+            b = unit[picture[y, x, 2]]
             v = max(max(r, g), b)
             delta = v - min(min(r, g), b)
             s = h = 0.0

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import math
 
 import numpy as np
 
 from shiftbed.corruptions import _filters
-from shiftbed.corruptions._filters import UNIT, UNIT32, to_level
+from shiftbed.corruptions._filters import to_level, to_mnist_level, unit
 from shiftbed.corruptions._jit import Array, kernel
 from shiftbed.corruptions._random import Draws, Stream
 from shiftbed.corruptions._registry import corruption
@@ -25,7 +24,7 @@ _MNIST_GAUSSIAN = {"mnist-c": (1, 2, 3, 4, 6)}
 @corruption(_GAUSSIAN, random=False)
 def gaussian_blur(picture: Array, rng: Draws, sigma: float) -> Array:
     """Smooth by a Gaussian."""
-    return to_level(_filters.gaussian(UNIT[picture], sigma))
+    return _filters.gaussian(unit(picture), sigma, out=np.empty_like(picture))
 
 
 @corruption(_MNIST_GAUSSIAN, name="gaussian_blur", standard={"mnist-c": 2}, random=False)
@@ -34,7 +33,7 @@ def mnist_gaussian_blur(picture: Array, rng: Draws, sigma: float) -> Array:
 
     The published code takes the width of a digit for its colour channels.
     """
-    return to_level(_filters.gaussian(UNIT[picture], sigma, axes=(0,)))
+    return to_mnist_level(_filters.gaussian(unit(picture), sigma, axes=(0,)))
 
 
 @corruption(
@@ -51,12 +50,13 @@ def glass_blur(picture: Array, rng: Draws, sigma: float, reach: int, rounds: int
     The published code means to swap the two pixels, but on views of one colour array: the
     neighbour is copied and keeps its own value.
     """
-    pixels = to_level(_filters.gaussian(UNIT[picture], sigma))
+    image = unit(picture)
+    pixels = _filters.gaussian(image, sigma, out=np.empty_like(picture))
     height, width, _ = pixels.shape
     visits = max(0, height - 2 * reach) * max(0, width - 2 * reach)
     for _ in range(rounds):
         _copy_neighbours(pixels, rng.randint(-reach, reach, (visits, 2)), reach)
-    return to_level(_filters.gaussian(UNIT[pixels], sigma))
+    return _filters.gaussian(unit(pixels, out=image), sigma, out=pixels)
 
 
 @corruption(
@@ -66,7 +66,7 @@ def glass_blur(picture: Array, rng: Draws, sigma: float, reach: int, rounds: int
 )
 def mnist_glass_blur(picture: Array, rng: Draws, sigma: float, reach: int, rounds: int) -> Array:
     """Smooth along the height, swap every other pixel with a neighbour, and smooth again."""
-    pixels = to_level(_filters.gaussian(UNIT[picture], sigma, axes=(0,)))
+    pixels = to_level(_filters.gaussian(unit(picture), sigma, axes=(0,)))
     height, width, _ = pixels.shape
     visits = max(0, height - 2 * reach) * max(0, width - 2 * reach)
     for _ in range(rounds):
@@ -81,28 +81,30 @@ def mnist_glass_blur(picture: Array, rng: Draws, sigma: float, reach: int, round
                 if chosen[visit]:
                     steps[visit] = rng.randint(-reach, reach, 2)
         _swap_neighbours(pixels, chosen, steps, reach)
-    return to_level(_filters.gaussian(UNIT[pixels], sigma, axes=(0,)))
+    return to_mnist_level(_filters.gaussian(unit(pixels), sigma, axes=(0,)))
+
+
+_DEFOCUS = ((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5))
 
 
 @corruption(
     {
-        "imagenet-c": ((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)),
+        "imagenet-c": _DEFOCUS,
         "imagenet-299": ((4, 0.1), (5, 0.5), (7, 0.5), (10, 0.5), (12, 0.5)),
         "tiny-imagenet-c": ((0.5, 0.6), (1, 0.1), (1.5, 0.1), (2.5, 0.01), (3, 0.1)),
         "cifar-c": ((0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1, 0.2), (1.5, 0.1)),
-        "mnist-c": ((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)),
     },
-    standard={"mnist-c": 1},
     random=False,
 )
 def defocus_blur(picture: Array, rng: Draws, radius: float, alias_blur: float) -> Array:
     """Spread each pixel over a disk, as a lens out of focus does."""
-    import cv2
+    return to_level(_filters.correlate_disk(picture, _disk(radius, alias_blur)))
 
-    kernel_ = _disk(radius, alias_blur)
-    image = UNIT[picture]
-    planes = [cv2.filter2D(image[..., c].copy(), -1, kernel_) for c in range(image.shape[2])]
-    return to_level(np.stack(planes, axis=2))
+
+@corruption({"mnist-c": _DEFOCUS}, name="defocus_blur", standard={"mnist-c": 1}, random=False)
+def mnist_defocus_blur(picture: Array, rng: Draws, radius: float, alias_blur: float) -> Array:
+    """Spread each pixel of a digit over a disk."""
+    return to_mnist_level(_filters.correlate_disk(picture, _disk(radius, alias_blur)))
 
 
 _MOTION = ((10, 3), (15, 5), (15, 8), (15, 12), (20, 15))
@@ -144,30 +146,24 @@ _SMALL_ZOOM = _zooms((1.06, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.01), (1.
 )
 def zoom_blur(picture: Array, rng: Draws, factors: tuple[float, ...]) -> Array:
     """Average over zooms into the middle, as a camera does that moves forward."""
-    image = UNIT32[picture]
-    total = np.zeros_like(image)
-    for factor in factors:
-        _filters.add_zoomed(image, factor, total)
-    mean = (image + total) / np.float32(len(factors) + 1)
-    return to_level(mean)
+    image = unit(picture, np.float32)
+    total = _filters.sum_of_zooms(image, factors)
+    return to_level((image + total) / np.float32(len(factors) + 1))
 
 
 # ---------------------------------------------------------------- kernels
 
 
 @functools.cache
-def _disk(radius: float, alias_blur: float) -> Array:
+def _disk(radius: float, alias_blur: float) -> _filters.Disk:
     """Return a disk of even weights, its rim smoothed."""
     import cv2
 
-    reach = max(8, math.ceil(radius))
-    steps = np.arange(-8, 8 + 1) if radius <= 8 else np.arange(-radius, radius + 1)
-    size = 3 if radius <= 8 else 5
-    assert len(steps) == 2 * reach + 1
-    x, y = np.meshgrid(steps, steps)
+    reach, size = (8, 3) if radius <= 8 else (int(radius), 5)
+    x, y = np.meshgrid(np.arange(-reach, reach + 1), np.arange(-reach, reach + 1))
     disk = (x**2 + y**2 <= radius**2).astype(np.float32)
     disk /= disk.sum()
-    return cv2.GaussianBlur(disk, ksize=(size, size), sigmaX=alias_blur)
+    return _filters.Disk(cv2.GaussianBlur(disk, ksize=(size, size), sigmaX=alias_blur))
 
 
 @kernel

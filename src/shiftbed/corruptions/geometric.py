@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from shiftbed.corruptions import _filters
-from shiftbed.corruptions._filters import UNIT, UNIT32
+from shiftbed.corruptions._filters import unit
 from shiftbed.corruptions._jit import Array, kernel
 from shiftbed.corruptions._random import Draws
 from shiftbed.corruptions._registry import corruption
@@ -71,29 +71,42 @@ def _bend(
 
     height, width, _ = picture.shape
     # The published code gives the middle as (y, x) where OpenCV takes (x, y).
-    middle = np.float32([height, width]) // 2
+    middle = np.array([height // 2, width // 2])
     reach = max(min(height, width) // 3, 1)
-    corners = np.float32([middle + reach, [middle[0] + reach, middle[1] - reach], middle - reach])
-    moved = corners + (-jitter + 2 * jitter * rng.random_sample((3, 2))).astype(np.float32)
+    steps = np.array([[reach, reach], [reach, -reach], [-reach, -reach]])
+    corners = (middle + steps).astype(np.float32)
+    moved = corners + _uniform(rng, jitter, (3, 2)).astype(np.float32)
     forward = cv2.getAffineTransform(corners, moved)
     sheared = np.empty(picture.shape, np.float32)
-    _shear(UNIT32[picture], cv2.invertAffineTransform(forward), reflect, sheared)
-    right = _smooth_field(rng, height, width, sigma) * amplitude
-    down = _smooth_field(rng, height, width, sigma) * amplitude
+    _shear(unit(picture, np.float32), _inverse(forward), reflect, sheared)
+    right = _filters.smooth_field(_uniform(rng, 1.0, (height, width)), sigma, 3.0)
+    down = _filters.smooth_field(_uniform(rng, 1.0, (height, width)), sigma, 3.0)
     out = np.empty_like(picture)
-    _displace(sheared, right.astype(np.float32), down.astype(np.float32), reflect, out)
+    _displace(sheared, right, down, amplitude, reflect, out)
     return out
 
 
-def _smooth_field(rng: Draws, height: int, width: int, sigma: float) -> Array:
-    field = -1 + 2 * rng.random_sample((height, width))
-    return _filters.gaussian_reflected(field, sigma, 3.0)
+def _uniform(rng: Draws, reach: float, size: tuple[int, ...]) -> Array:
+    """Draw values uniform in [-reach, reach)."""
+    values = rng.random_sample(size)
+    values *= 2 * reach
+    values -= reach
+    return values
+
+
+def _inverse(matrix: Array) -> Array:
+    """Return the inverse of an affine map, by the steps of OpenCV's warpAffine."""
+    (a, b, x), (c, d, y) = matrix.tolist()
+    scale = a * d - b * c
+    scale = 1.0 / scale if scale else 0.0
+    e, f, g, h = d * scale, -b * scale, -c * scale, a * scale
+    return np.array([[e, f, -e * x - f * y], [g, h, -g * x - h * y]])
 
 
 def _affine(picture: Array, matrix: Array) -> Array:
     """Sample a picture at ``matrix @ (x, y, 1)``, black outside, bilinearly."""
     out = np.empty_like(picture)
-    _sample(UNIT[picture], matrix, out)
+    _sample(unit(picture), matrix, out)
     return out
 
 
@@ -169,12 +182,15 @@ def _sample(image: Array, matrix: Array, out: Array) -> None:
                 upper = (1 - across) * corner[0] + across * corner[1]
                 lower = (1 - across) * corner[2] + across * corner[3]
                 value = (1 - along) * upper + along * lower
-                out[y, x, c] = np.uint8(np.int32(min(max(value, 0.0), 1.0) * 255.0))
+                level = np.float32(min(max(value, 0.0), 1.0) * 255.0)
+                out[y, x, c] = np.uint8(np.int32(level))
 
 
 @kernel
 def _mirrored(place: int, size: int) -> int:
     """Return an index reflected about the first and last pixel."""
+    if 0 <= place < size:
+        return place
     if size == 1:
         return 0
     period = 2 * size - 2
@@ -186,74 +202,83 @@ def _mirrored(place: int, size: int) -> int:
 def _shear(image: Array, inverse: Array, reflect: bool, out: Array) -> None:
     """Sample as OpenCV 4's warpAffine: places in 1/32 of a pixel, summed up in 1/1024."""
     height, width, channels = image.shape
-    zero = np.float32(0)
+    one, zero = np.float32(1), np.float32(0)
+    steps_x = np.rint(inverse[0, 0] * np.arange(width) * 1024.0).astype(np.int64)
+    steps_y = np.rint(inverse[1, 0] * np.arange(width) * 1024.0).astype(np.int64)
     for y in range(height):
         start_x = np.int64(np.rint((inverse[0, 1] * y + inverse[0, 2]) * 1024.0)) + 16
         start_y = np.int64(np.rint((inverse[1, 1] * y + inverse[1, 2]) * 1024.0)) + 16
         for x in range(width):
-            at_x = (start_x + np.int64(np.rint(inverse[0, 0] * x * 1024.0))) >> 5
-            at_y = (start_y + np.int64(np.rint(inverse[1, 0] * x * 1024.0))) >> 5
+            at_x, at_y = (start_x + steps_x[x]) >> 5, (start_y + steps_y[x]) >> 5
             left, top = at_x >> 5, at_y >> 5
             right, bottom = left + 1, top + 1
             across = np.float32(at_x & 31) * np.float32(1 / 32)
             along = np.float32(at_y & 31) * np.float32(1 / 32)
-            one = np.float32(1)
             weight_a, weight_b = (one - along) * (one - across), (one - along) * across
             weight_c, weight_d = along * (one - across), along * across
-            if reflect:
+            if not (left >= 0 and right < width and top >= 0 and bottom < height):
+                if not reflect:
+                    has_left, has_right = 0 <= left < width, 0 <= right < width
+                    has_top, has_bottom = 0 <= top < height, 0 <= bottom < height
+                    weight_a = weight_a if has_top and has_left else zero
+                    weight_b = weight_b if has_top and has_right else zero
+                    weight_c = weight_c if has_bottom and has_left else zero
+                    weight_d = weight_d if has_bottom and has_right else zero
                 left, right = _mirrored(left, width), _mirrored(right, width)
                 top, bottom = _mirrored(top, height), _mirrored(bottom, height)
-            has_left, has_right = 0 <= left < width, 0 <= right < width
-            has_top, has_bottom = 0 <= top < height, 0 <= bottom < height
             for c in range(channels):
-                value_a = image[top, left, c] if has_top and has_left else zero
-                value_b = image[top, right, c] if has_top and has_right else zero
-                value_c = image[bottom, left, c] if has_bottom and has_left else zero
-                value_d = image[bottom, right, c] if has_bottom and has_right else zero
                 out[y, x, c] = (
-                    value_a * weight_a + value_b * weight_b + value_c * weight_c
-                ) + value_d * weight_d
+                    image[top, left, c] * weight_a
+                    + image[top, right, c] * weight_b
+                    + image[bottom, left, c] * weight_c
+                ) + image[bottom, right, c] * weight_d
 
 
 @kernel
 def _folded(place: float, size: int) -> float:
     """Fold a place back into the picture, as SciPy 1.2's mode "reflect" does."""
+    if 0 <= place <= size - 1:
+        return place
     period = 2.0 * size
     if place < 0:
         if place < -period:
-            place += period * np.int64(-place / period)
+            place += period * np.floor(-place / period)
         return place + period if place < -size else -place - 1
-    if place > size - 1:
-        place -= period * np.int64(place / period)
-        if place >= size:
-            place = period - place - 1
-    return place
+    place -= period * np.floor(place / period)
+    return period - place - 1 if place >= size else place
 
 
 @kernel
-def _displace(image: Array, right: Array, down: Array, reflect: bool, out: Array) -> None:
+def _displace(
+    image: Array, right: Array, down: Array, amplitude: float, reflect: bool, out: Array
+) -> None:
     height, width, channels = image.shape
+    values, line = image.reshape(-1), width * channels
     for y in range(height):
         for x in range(width):
-            from_y = np.float64(y) + np.float64(down[y, x])
-            from_x = np.float64(x) + np.float64(right[y, x])
-            if reflect:
-                from_y, from_x = _folded(from_y, height), _folded(from_x, width)
-            elif not (0 <= from_y <= height - 1 and 0 <= from_x <= width - 1):
-                out[y, x] = 0
-                continue
+            from_y = y + float(np.float32(down[y, x] * amplitude))
+            from_x = x + float(np.float32(right[y, x] * amplitude))
+            if not (0 <= from_y < height - 1 and 0 <= from_x < width - 1):
+                if reflect:
+                    from_y, from_x = _folded(from_y, height), _folded(from_x, width)
+                elif not (0 <= from_y <= height - 1 and 0 <= from_x <= width - 1):
+                    out[y, x] = 0
+                    continue
             top, left = math.floor(from_y), math.floor(from_x)
             along, across = from_y - top, from_x - left
-            upper, lower = _mirrored(top, height), _mirrored(top + 1, height)
-            before, after = _mirrored(left, width), _mirrored(left + 1, width)
+            bottom, after = _mirrored(top + 1, height), _mirrored(left + 1, width)
+            top, left = _mirrored(top, height), _mirrored(left, width)
             weight_a, weight_b = (1 - along) * (1 - across), (1 - along) * across
             weight_c, weight_d = along * (1 - across), along * across
-            for c in range(channels):
+            upper, lower = np.uint64(top * line), np.uint64(bottom * line)
+            left, after = np.uint64(left * channels), np.uint64(after * channels)
+            for channel in range(channels):
+                c = np.uint64(channel)
                 value = (
-                    image[upper, before, c] * weight_a
-                    + image[upper, after, c] * weight_b
-                    + image[lower, before, c] * weight_c
-                    + image[lower, after, c] * weight_d
+                    values[upper + left + c] * weight_a
+                    + values[upper + after + c] * weight_b
+                    + values[lower + left + c] * weight_c
+                    + values[lower + after + c] * weight_d
                 )
                 level = min(max(np.float32(value), np.float32(0)), np.float32(1))
-                out[y, x, c] = np.uint8(np.int32(level * np.float32(255)))
+                out[y, x, channel] = np.uint8(np.int32(level * np.float32(255)))

@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from shiftbed.corruptions._filters import UNIT, to_level
+from shiftbed.corruptions._filters import UNIT, to_level, to_mnist_level, unit
 from shiftbed.corruptions._jit import Array, kernel
-from shiftbed.corruptions._random import Draws, Stream
+from shiftbed.corruptions._random import Draws, Stream, legacy
 from shiftbed.corruptions._registry import corruption
 from shiftbed.corruptions.pessimal import PESSIMAL_NORM, load_matrix
-
-_GREY = to_level(UNIT)
 
 
 @corruption(
@@ -68,10 +66,10 @@ def shot_noise(picture: Array, rng: Draws, photons: int) -> Array:
     """Count photons: Poisson noise, where white is a mean of ``photons``."""
     out = np.empty_like(picture)
     if isinstance(rng, Stream):
-        chance, level, alias = _poisson_tables(photons)
-        _count(picture.reshape(-1), rng.words(picture.size), chance, level, alias, out.reshape(-1))
+        table, level = _poisson_tables(photons)
+        _count(picture.reshape(-1), rng.words(picture.size), table, level, out.reshape(-1))
     else:
-        counts = rng.poisson(UNIT[picture] * photons)
+        counts = legacy(rng).poisson(unit(picture) * photons)
         np.take(to_level(np.arange(counts.max() + 1) / photons), counts, out=out)
     return out
 
@@ -91,12 +89,12 @@ def impulse_noise(picture: Array, rng: Draws, amount: float) -> Array:
     out = np.empty_like(picture)
     if isinstance(rng, Stream):
         threshold = np.uint32(round(amount * 2**31))
-        _salt(picture.reshape(-1), rng.words(picture.size), threshold, _GREY, out.reshape(-1))
-        return out
-    flipped = rng.random_sample(picture.shape) < np.cumsum([amount, 1 - amount])[0]
-    salted = rng.random_sample(picture.shape) < 0.5
-    np.take(_GREY, picture, out=out)
-    out[flipped] = salted[flipped] * np.uint8(255)
+        _salt(picture.reshape(-1), rng.words(picture.size), threshold, out.reshape(-1))
+    else:
+        flip, salt = rng.random_sample(picture.size), rng.random_sample(picture.size)
+        _salt_drawn(
+            picture.reshape(-1), flip, salt, amount / (amount + (1 - amount)), out.reshape(-1)
+        )
     return out
 
 
@@ -116,7 +114,7 @@ def pessimal_noise(
     tile = (noise / np.linalg.norm(noise) * PESSIMAL_NORM / 4).reshape(side, side)
     height, width, _ = picture.shape
     tiled = np.tile(tile, (-(-height // side), -(-width // side)))[:height, :width, None]
-    return to_level(UNIT[picture] + tiled)
+    return to_mnist_level(unit(picture) + tiled)
 
 
 # ---------------------------------------------------------------- kernels
@@ -138,50 +136,51 @@ def _add_scaled(picture: Array, noise: Array, white: Any, out: Array) -> None:
 
 
 @kernel
-def _salt(picture: Array, words: Array, threshold: Any, grey: Array, out: Array) -> None:
+def _salt(picture: Array, words: Array, threshold: Any, out: Array) -> None:
     for i in range(picture.size):
-        word = words[i]
-        if (word >> np.uint32(1)) < threshold:
-            out[i] = 255 if word & np.uint32(1) else 0
-        else:
-            out[i] = grey[picture[i]]
-
-
-@functools.lru_cache(maxsize=32)
-def _poisson_tables(photons: int) -> tuple[Array, Array, Array]:
-    """Return Walker's alias tables for the 256 rates that a grey level can have.
-
-    Counts of ``photons`` and more are one outcome, white.
-    """
-    columns = 1 << photons.bit_length()
-    chance = np.empty((256, columns), np.uint32)
-    alias = np.empty((256, columns), np.uint8)
-    level = np.full(columns, 255, np.uint8)
-    level[:photons] = to_level(np.arange(photons) / photons)
-    bits = 32 - columns.bit_length() + 1
-    _make_aliases(UNIT * photons, photons, level, float(1 << bits), chance, alias)
-    return chance, level, alias
+        white = np.uint8(0) - np.uint8(words[i] & np.uint32(1))
+        out[i] = white if (words[i] >> np.uint32(1)) < threshold else picture[i]
 
 
 @kernel
-def _make_aliases(
-    rates: Array, last: int, level: Array, one: float, chance: Array, alias: Array
-) -> None:
+def _salt_drawn(picture: Array, flip: Array, salt: Array, amount: float, out: Array) -> None:
+    for i in range(picture.size):
+        white = np.uint8(255) if salt[i] < 0.5 else np.uint8(0)
+        out[i] = white if flip[i] < amount else picture[i]
+
+
+_CHANCE_BITS = 23
+
+
+@functools.lru_cache(maxsize=32)
+def _poisson_tables(photons: int) -> tuple[Array, Array]:
+    """Return Walker's alias tables for the 256 rates that a grey level can have.
+
+    Counts of ``photons`` and more are one outcome, white. An entry holds the chance of its
+    column's own outcome, above the level of the other outcome in the low 8 bits.
+    """
+    columns = 1 << photons.bit_length()
+    level = np.full(columns, 255, np.uint8)
+    level[:photons] = to_level(np.arange(photons) / photons)
+    table = np.empty((256, columns), np.uint32)
+    _make_aliases(UNIT * photons, photons, level, 1 << _CHANCE_BITS, table)
+    return table, level
+
+
+@kernel
+def _make_aliases(rates: Array, last: int, level: Array, one: int, table: Array) -> None:
     columns = level.size
-    mass = np.empty(columns, np.float64)
+    mass = np.empty(columns)
     small = np.empty(columns, np.int64)
     large = np.empty(columns, np.int64)
     for row in range(rates.size):
         rate = rates[row]
         mass[:] = 0.0
-        below = 0.0
-        for count in range(last):
+        mass[0] = math.exp(-rate)
+        for count in range(1, last):
             if rate > 0.0:
                 mass[count] = math.exp(count * math.log(rate) - rate - math.lgamma(count + 1.0))
-            elif count == 0:
-                mass[count] = 1.0
-            below += mass[count]
-        mass[last] = max(0.0, 1.0 - below)
+        mass[last] = max(0.0, 1.0 - mass.sum())
         mass *= columns / mass.sum()
         smalls = larges = 0
         for column in range(columns):
@@ -194,8 +193,8 @@ def _make_aliases(
         while smalls and larges:
             smalls -= 1
             less, more = small[smalls], large[larges - 1]
-            chance[row, less] = np.uint32(min(mass[less] * one, one - 1.0))
-            alias[row, less] = level[more]
+            chance = np.uint32(min(mass[less] * one, one - 1.0))
+            table[row, less] = (chance << np.uint32(8)) | level[more]
             mass[more] -= 1.0 - mass[less]
             if mass[more] < 1.0:
                 larges -= 1
@@ -203,21 +202,14 @@ def _make_aliases(
                 smalls += 1
         for left in range(smalls + larges):  # whole columns, up to rounding
             column = small[left] if left < smalls else large[left - smalls]
-            chance[row, column] = np.uint32(0)
-            alias[row, column] = level[column]
+            table[row, column] = level[column]
 
 
 @kernel
-def _count(
-    picture: Array, words: Array, chance: Array, level: Array, alias: Array, out: Array
-) -> None:
-    columns = level.size
-    bits = np.uint32(0)
-    while (1 << bits) < columns:
-        bits += np.uint32(1)
-    mask = np.uint32(columns - 1)
+def _count(picture: Array, words: Array, table: Array, level: Array, out: Array) -> None:
+    mask = np.uint32(level.size - 1)
     for i in range(picture.size):
-        rate = picture[i]
         column = words[i] & mask
-        keep = (words[i] >> bits) < chance[rate, column]
-        out[i] = level[column] if keep else alias[rate, column]
+        entry = table[picture[i], column]
+        own = (words[i] >> np.uint32(32 - _CHANCE_BITS)) < (entry >> np.uint32(8))
+        out[i] = level[column] if own else np.uint8(entry & np.uint32(255))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 
-from shiftbed.corruptions._filters import UNIT, to_level
+from shiftbed.corruptions._filters import to_mnist_level, unit
 from shiftbed.corruptions._jit import Array
 from shiftbed.corruptions._random import Draws
 from shiftbed.corruptions._registry import corruption
@@ -24,14 +25,14 @@ def _stroke(shape: tuple[int, ...], start: tuple[float, float], end: tuple[float
     slope = (bottom - top) / (last - first)
     columns, rows = np.arange(width, dtype=float), np.arange(height, dtype=float)[:, None]
     distance = np.clip(np.abs(rows - (slope * (columns - first) + top)), 0, _REACH - 1e-10)
-    light = np.clip(np.log(1 - distance / _REACH) + 1, 0, 1)
+    light: Array = np.clip(np.log(1 - distance / _REACH) + 1, 0, 1)
     light[:, : math.floor(first)] = 0
     light[:, math.ceil(last) :] = 0
     return light
 
 
 def _draw(picture: Array, light: Array) -> Array:
-    return to_level(UNIT[picture] + light[..., None])
+    return to_mnist_level(unit(picture) + light[..., None])
 
 
 def _span(side: int, place: int) -> int:
@@ -79,11 +80,11 @@ def zigzag(picture: Array, rng: Draws) -> Array:
     if total != whole:
         points.append((total, points[-1][1] / (2 * (total - whole))))
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    corners = (turn @ np.array(points).T).T + (first, top)
-    image = UNIT[picture]
-    for start, end in zip(corners, corners[1:], strict=False):
+    corners = (turn @ np.array(points).T).T + np.array([first, top])
+    image = unit(picture)
+    for start, end in itertools.pairwise(corners):
         image = np.clip(image + _stroke(picture.shape, start, end)[..., None], 0, 1)
-    return to_level(image)
+    return to_mnist_level(image)
 
 
 @corruption({"mnist-c": ()}, random=False)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from shiftbed.corruptions import _colour, _filters
-from shiftbed.corruptions._filters import UNIT, UNIT32, to_level
-from shiftbed.corruptions._frost import textures as frost_textures
+from shiftbed.corruptions import _colour, _filters, _frost
+from shiftbed.corruptions._filters import UNIT, UNIT32, to_level, to_mnist_level, unit
 from shiftbed.corruptions._jit import Array, kernel
 from shiftbed.corruptions._random import Draws
 from shiftbed.corruptions._registry import corruption
@@ -35,8 +35,7 @@ def _snow_layer(
 ) -> Array:
     """Return falling flakes, as grey levels of shape (H, W, 1)."""
     flakes = rng.normal(mean, spread, shape)[..., None]
-    zoomed = np.zeros_like(flakes)
-    _filters.add_zoomed(flakes, zoom, zoomed)
+    zoomed = _filters.sum_of_zooms(flakes, (zoom,))
     zoomed[zoomed < threshold] = 0
     return _filters.motion(to_level(zoomed), radius, sigma, rng.uniform(-135, -45))
 
@@ -65,18 +64,21 @@ def snow(picture: Array, rng: Draws, *parameters: float) -> Array:
     """Whiten the scene and let flakes fall, blurred along their way."""
     *flakes, opacity = parameters
     layer = _snow_layer(picture.shape[:2], rng, *flakes)
-    return _fall(picture, layer, _colour.luminance(picture), opacity)
+    out = np.empty_like(picture)
+    grey = _colour.luminance(picture)
+    _fall(picture, layer, grey, UNIT, np.float32(opacity), np.float32(1 - opacity), out)
+    return out
 
 
 @corruption({"mnist-c": _SNOW}, name="snow", standard={"mnist-c": 5})
 def mnist_snow(picture: Array, rng: Draws, *parameters: float) -> Array:
     """Brighten a digit and let flakes fall, blurred along their way."""
     *flakes, opacity = parameters
-    layer = UNIT[_snow_layer(picture.shape[:2], rng, *flakes)]
-    image = UNIT32[picture]
+    layer = unit(_snow_layer(picture.shape[:2], rng, *flakes))
+    image = unit(picture, np.float32)
     white = np.float32(1.5) * image + np.float32(0.5)
     scene = np.float32(opacity) * image + np.float32(1 - opacity) * np.maximum(image, white)
-    return to_level(scene + layer + np.rot90(layer, k=2))
+    return to_mnist_level(scene + layer + np.rot90(layer, k=2))
 
 
 @corruption(
@@ -97,9 +99,7 @@ def mnist_snow(picture: Array, rng: Draws, *parameters: float) -> Array:
             (0.85, 0.4, 0.2),
             (0.75, 0.45, 0.2),
         ),
-        "mnist-c": ((1, 0.4, 1), (0.8, 0.6, 1), (0.7, 0.7, 1), (0.65, 0.7, 1), (0.6, 0.75, 1)),
-    },
-    standard={"mnist-c": 5},
+    }
 )
 def frost(
     picture: Array,
@@ -115,8 +115,35 @@ def frost(
     The published code has six photographs and draws among the first five. ``textures`` is a
     folder with them; by default they are fetched once.
     """
-    height, width, channels = picture.shape
-    texture = frost_textures(textures, scale, channels == 1)[rng.randint(0, 5, 1)[0]]
+    out = np.empty_like(picture)
+    _overlay(picture, _frost_crop(picture.shape, rng, scale, textures), clear, ice, out)
+    return out
+
+
+@corruption(
+    {"mnist-c": ((1, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75))},
+    name="frost",
+    standard={"mnist-c": 5},
+)
+def mnist_frost(
+    picture: Array,
+    rng: Draws,
+    clear: float,
+    ice: float,
+    *,
+    textures: str | Path | None = None,
+) -> Array:
+    """Lay a crop of a photograph of frost over a digit."""
+    crop = _frost_crop(picture.shape, rng, 1, textures)
+    mixed: Array = np.clip(clear * picture + ice * crop, 0, 255).astype(np.float32)
+    return mixed.astype(np.uint8)
+
+
+def _frost_crop(
+    shape: tuple[int, ...], rng: Draws, scale: float, folder: str | Path | None
+) -> Array:
+    height, width, channels = shape
+    texture = _frost.textures(folder, scale, channels == 1)[rng.randint(0, 5, 1)[0]]
     if texture.shape[0] <= height or texture.shape[1] <= width:
         import cv2
 
@@ -125,9 +152,8 @@ def frost(
         texture = cv2.resize(texture, size).reshape(size[1], size[0], channels)
     top = rng.randint(0, texture.shape[0] - height, 1)[0]
     left = rng.randint(0, texture.shape[1] - width, 1)[0]
-    out = np.empty_like(picture)
-    _overlay(picture, texture[top : top + height, left : left + width], clear, ice, out)
-    return out
+    crop: Array = texture[top : top + height, left : left + width]
+    return crop
 
 
 @corruption(
@@ -189,7 +215,7 @@ def mnist_brightness(picture: Array, rng: Draws, amount: float) -> Array:
     """Raise the value, through colour and back to grey as the published code does."""
     if picture.shape[2] == 3:
         return brightness(picture, rng, amount)
-    return to_level(_colour.grey_of_grey(np.clip(UNIT + amount, 0, 1)))[picture]
+    return to_mnist_level(_colour.grey_of_grey(np.clip(UNIT + amount, 0, 1)))[picture]
 
 
 _SPATTER = (
@@ -244,9 +270,10 @@ def spatter(
     colour = _MUD if mud else _WATER
     if picture.shape[2] == 1:
         colour = np.array([_colour.WEIGHTS @ colour])
-    if mud:
-        return _splash_mud(picture, _mud_mask(liquid, threshold, strength), colour)
-    return _splash_water(picture, _water_mask(liquid, strength), colour)
+    mask = _mud_mask(liquid, threshold, strength) if mud else _water_mask(liquid, strength)
+    out = np.empty_like(picture)
+    _splash(picture, UNIT32, mask, colour.astype(np.float32), bool(mud), out)
+    return out
 
 
 @corruption({"mnist-c": _SPATTER}, name="spatter", standard={"mnist-c": 4})
@@ -262,8 +289,11 @@ def mnist_spatter(
 ) -> Array:
     """Splash mud on a digit, at every severity."""
     liquid = _liquid(picture, rng, mean, spread, sigma, threshold)
-    colour = np.full(picture.shape[2], _MUD[0])
-    return _splash_mud(picture, _mud_mask(liquid, threshold, strength), colour)
+    mask = _mud_mask(liquid, threshold, strength)
+    colour = np.full(picture.shape[2], _MUD[0], np.float32)
+    out = np.empty_like(picture)
+    _splash(picture, UNIT32, mask, colour, True, out)
+    return out
 
 
 def _liquid(
@@ -276,8 +306,7 @@ def _liquid(
 
 
 def _mud_mask(liquid: Array, threshold: float, sigma: float) -> Array:
-    mask = (liquid > threshold).astype(np.float32)[..., None]
-    mask = _filters.gaussian(mask, sigma)
+    mask = _filters.gaussian((liquid > threshold).astype(np.float32)[..., None], sigma)[..., 0]
     mask[mask < 0.8] = 0
     return mask
 
@@ -288,20 +317,11 @@ def _water_mask(liquid: Array, strength: float) -> Array:
     drops = (liquid * 255).astype(np.uint8)
     distance = cv2.distanceTransform(255 - cv2.Canny(drops, 50, 150), cv2.DIST_L2, 5)
     distance = cv2.blur(np.minimum(distance, 20), (3, 3)).astype(np.uint8)
-    relief = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])
-    relief = cv2.filter2D(cv2.equalizeHist(distance), cv2.CV_8U, relief)
-    mask = drops * cv2.blur(relief, (3, 3)).astype(np.float32)
+    kernel_ = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])
+    relief = cv2.filter2D(cv2.equalizeHist(distance), cv2.CV_8U, kernel_)
+    mask: Array = drops * cv2.blur(relief, (3, 3)).astype(np.float32)
     peak = mask.max()
-    return mask[..., None] if peak == 0 else (mask / peak * np.float32(strength))[..., None]
-
-
-def _splash_mud(picture: Array, mask: Array, colour: Array) -> Array:
-    image = UNIT32[picture] * (1 - mask)
-    return to_level(image + colour.astype(np.float32) * mask)
-
-
-def _splash_water(picture: Array, mask: Array, colour: Array) -> Array:
-    return to_level(UNIT32[picture] + mask * colour.astype(np.float32))
+    return mask / peak * np.float32(strength) if peak > 0 else mask
 
 
 # ---------------------------------------------------------------- kernels
@@ -321,39 +341,38 @@ def _overlay(picture: Array, texture: Array, clear: float, ice: float, out: Arra
 def _plasma(sample: Array, decay: float, cloud: Array) -> None:
     """Fill a square, whose side is a power of two, by the diamond-square algorithm."""
     side = cloud.shape[0]
+    wrap = side - 1
     step = side
     wibble = 100.0
     drawn = 0
     while step >= 2:
         half = step // 2
-        cells = side // step
-        for i in range(cells):
-            for j in range(cells):
-                top, left = i * step, j * step
-                bottom, right = (top + step) % side, (left + step) % side
+        for top in range(0, side, step):
+            bottom = (top + step) & wrap
+            for left in range(0, side, step):
+                right = (left + step) & wrap
                 west = cloud[top, left] + cloud[bottom, left]
                 east = cloud[top, right] + cloud[bottom, right]
                 noise = -wibble + (2 * wibble) * sample[drawn]
                 drawn += 1
                 cloud[top + half, left + half] = (west + east) / 4 + wibble * noise
-        for i in range(cells):  # the middles of the horizontal edges
-            for j in range(cells):
-                top, left = i * step, j * step
-                down = cloud[top + half, left + half]
-                up = cloud[(top - half) % side, left + half]
-                across = cloud[top, left] + cloud[top, (left + step) % side]
+        for top in range(0, side, step):  # the middles of the horizontal edges
+            above = (top - half) & wrap
+            for left in range(0, side, step):
+                middle = left + half
+                vertical = cloud[top + half, middle] + cloud[above, middle]
+                across = cloud[top, left] + cloud[top, (left + step) & wrap]
                 noise = -wibble + (2 * wibble) * sample[drawn]
                 drawn += 1
-                cloud[top, left + half] = ((down + up) + across) / 4 + wibble * noise
-        for i in range(cells):  # the middles of the vertical edges
-            for j in range(cells):
-                top, left = i * step, j * step
-                right = cloud[top + half, left + half]
-                west = cloud[top + half, (left - half) % side]
-                along = cloud[top, left] + cloud[(top + step) % side, left]
+                cloud[top, middle] = (vertical + across) / 4 + wibble * noise
+        for top in range(0, side, step):  # the middles of the vertical edges
+            middle, bottom = top + half, (top + step) & wrap
+            for left in range(0, side, step):
+                horizontal = cloud[middle, left + half] + cloud[middle, (left - half) & wrap]
+                along = cloud[top, left] + cloud[bottom, left]
                 noise = -wibble + (2 * wibble) * sample[drawn]
                 drawn += 1
-                cloud[top + half, left] = ((right + west) + along) / 4 + wibble * noise
+                cloud[middle, left] = (horizontal + along) / 4 + wibble * noise
         step = half
         wibble /= decay
 
@@ -363,32 +382,52 @@ def _hang(
     picture: Array, cloud: Array, low: float, span: float, thickness: float, peak: float, out: Array
 ) -> None:
     height, width, channels = picture.shape
+    veil = np.empty(width * channels)
     for y in range(height):
         for x in range(width):
-            veil = thickness * ((cloud[y, x] - low) / span)
             for c in range(channels):
-                value = (picture[y, x, c] / 255.0 + veil) * peak / (peak + thickness)
-                out[y, x, c] = np.uint8(np.int32(min(max(value, 0.0), 1.0) * 255.0))
+                veil[x * channels + c] = cloud[y, x]
+        source, target = picture[y].reshape(-1), out[y].reshape(-1)
+        for i in range(veil.size):
+            hung = source[i] / 255.0 + thickness * ((veil[i] - low) / span)
+            value = hung * peak / (peak + thickness)
+            target[i] = np.uint8(np.int32(min(max(value, 0.0), 1.0) * 255.0))
 
 
 @kernel
-def _fall_pixels(
-    picture: Array, layer: Array, grey: Array, opacity: float, rest: float, out: Array
+def _fall(
+    picture: Array, layer: Array, grey: Array, unit: Array, opacity: Any, rest: Any, out: Array
 ) -> None:
     height, width, channels = picture.shape
+    falling = np.empty(width * channels)
+    rising = np.empty(width * channels)
+    white = np.empty(width * channels, np.float32)
     for y in range(height):
         for x in range(width):
-            flakes = layer[y, x, 0] / 255.0
-            turned = layer[height - 1 - y, width - 1 - x, 0] / 255.0
-            white = grey[y, x] * np.float32(1.5) + np.float32(0.5)
+            down = unit[layer[y, x, 0]]
+            up = unit[layer[height - 1 - y, width - 1 - x, 0]]
+            light = grey[y, x] * np.float32(1.5) + np.float32(0.5)
+            for i in range(x * channels, (x + 1) * channels):
+                falling[i], rising[i], white[i] = down, up, light
+        source, target = picture[y].reshape(-1), out[y].reshape(-1)
+        for i in range(white.size):
+            here = np.float32(source[i] / 255.0)
+            scene = opacity * here + rest * max(here, white[i])
+            value = (scene + falling[i]) + rising[i]
+            target[i] = np.uint8(np.int32(min(max(value, 0.0), 1.0) * 255.0))
+
+
+@kernel
+def _splash(
+    picture: Array, unit: Array, mask: Array, colour: Array, opaque: bool, out: Array
+) -> None:
+    height, width, channels = picture.shape
+    one = np.float32(1)
+    for y in range(height):
+        for x in range(width):
+            here = mask[y, x]
+            through = one - here if opaque else one
             for c in range(channels):
-                here = np.float32(picture[y, x, c] / 255.0)
-                scene = opacity * here + rest * max(here, white)
-                value = (scene + flakes) + turned
-                out[y, x, c] = np.uint8(np.int32(min(max(value, 0.0), 1.0) * 255.0))
-
-
-def _fall(picture: Array, layer: Array, grey: Array, opacity: float) -> Array:
-    out = np.empty_like(picture)
-    _fall_pixels(picture, layer, grey, np.float32(opacity), np.float32(1 - opacity), out)
-    return out
+                value = unit[picture[y, x, c]] * through + colour[c] * here
+                level = min(max(value, np.float32(0)), one) * np.float32(255)
+                out[y, x, c] = np.uint8(np.int32(level))
