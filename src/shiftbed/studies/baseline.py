@@ -210,69 +210,69 @@ def fit_baselines(
     """
     if resamples < 1:
         raise InputError(f"{resamples} resamples are none; the default is 1000")
-    chosen = grid.mask(models)
-    prepared: dict[tuple[str, bytes, bool], list[tuple[int, npt.NDArray[np.bool_], FloatArray]]]
-    prepared = {}
-    for index, (clean, shifted) in enumerate(pairs):
+    chosen, measured = grid.mask(models), np.isfinite(grid.accuracy)
+    groups: dict[tuple[int, bytes, bool], list[int]] = {}
+    columns = [(grid.at(clean), grid.at(shifted)) for clean, shifted in pairs]
+    for index, ((clean, shifted), (at, shift)) in enumerate(zip(pairs, columns, strict=True)):
         if not mixed_classes and not same_classes(clean, shifted):
             raise InputError(
-                f"{clean} and {shifted} are scored over different classes; "
-                f"the clean setting of {shifted} is {clean_of(shifted, grid)}"
+                f"{clean} and {shifted} are scored over different classes, so neither predicts "
+                "the other; name a clean setting with the same classes"
             )
-        used = chosen & np.isfinite(grid.column(clean)) & np.isfinite(grid.column(shifted))
+        used = chosen & measured[:, at] & measured[:, shift]
         natural = NATURAL.get(shifted)
         if natural is not None and natural.adversary in grid.models:
             used[grid.row(natural.adversary)] = False
-        with_knee = (
-            (natural is not None and natural.kind == "filtered")
-            if shape is None
-            else (shape == "knee")
-        )
-        _check_models(grid, used, clean, shifted, scale, 8 if with_knee else 3)
-        y = to_scale(grid.column(shifted)[used], scale, grid.pictures(shifted)[used])
-        prepared.setdefault((clean, used.tobytes(), with_knee), []).append((index, used, y))
+        bends = natural is not None and natural.kind == "filtered"
+        with_knee = bends if shape is None else shape == "knee"
+        groups.setdefault((at, used.tobytes(), with_knee), []).append(index)
 
     fits: dict[int, BaselineFit] = {}
-    for (clean, _, with_knee), members in prepared.items():
-        used = members[0][1]
-        accuracy = grid.column(clean)[used]
-        x = to_scale(accuracy, scale, grid.pictures(clean)[used])
-        ys = np.column_stack([y for _, _, y in members])
-        fit_all = _fit_knees if with_knee else _fit_lines
-        best, draws, curves = fit_all(x, ys, resamples, seed)
+    for (at, mask, with_knee), members in groups.items():
+        used = np.frombuffer(mask, bool)
+        shifts = [columns[index][1] for index in members]
+        names = [pairs[index] for index in members]
+        _check_models(grid, used, names[0], 8 if with_knee else 3)
+        accuracy, shifted_accuracy = grid.accuracy[used, at], grid.accuracy[used][:, shifts]
+        n, n_shifted = grid.n[used, at], grid.n[used][:, shifts]
+        if scale != "linear":
+            _check_ends(grid, used, names[0][0], accuracy, n, scale)
+            for to in np.flatnonzero(np.isnan(n_shifted).any(axis=0)):
+                values, known = shifted_accuracy[:, to], n_shifted[:, to]
+                _check_ends(grid, used, names[to][1], values, known, scale)
+        x, ys = to_scale(accuracy, scale, n), to_scale(shifted_accuracy, scale, n_shifted)
+        best, draws, curves = (_fit_knees if with_knee else _fit_lines)(x, ys, resamples, seed)
         errors = ((ys - curves) ** 2).sum(axis=0)
         spread = ((ys - ys.mean(axis=0)) ** 2).sum(axis=0)
-        for at, (index, _, _) in enumerate(members):
-            shifted = pairs[index][1]
+        explained = 1 - errors / np.where(spread > 0, spread, np.nan)
+        residuals = np.sort(shifted_accuracy - from_scale(curves, scale), axis=0)
+        low, high = float(accuracy.min()), float(accuracy.max())
+        for column, index in enumerate(members):
             fits[index] = BaselineFit(
-                clean=clean,
-                shifted=shifted,
+                clean=names[column][0],
+                shifted=names[column][1],
                 scale=scale,
-                r2=float(1 - errors[at] / spread[at]) if spread[at] > 0 else float("nan"),
+                r2=float(explained[column]),
                 models=len(x),
-                low=float(accuracy.min()),
-                high=float(accuracy.max()),
-                draws=draws[:, :, at],
-                residuals=np.sort(grid.column(shifted)[used] - from_scale(curves[:, at], scale)),
-                **dict(zip(_PARAMETERS["knee"], best[:, at].tolist(), strict=False)),
+                low=low,
+                high=high,
+                draws=draws[:, :, column],
+                residuals=residuals[:, column],
+                **dict(zip(_PARAMETERS["knee"], best[:, column].tolist(), strict=False)),
             )
     return [fits[index] for index in range(len(pairs))]
 
 
 def _check_models(
-    grid: Grid,
-    used: npt.NDArray[np.bool_],
-    clean: str,
-    shifted: str,
-    scale: Scale,
-    least: int,
+    grid: Grid, used: npt.NDArray[np.bool_], pair: tuple[str, str], least: int
 ) -> None:
+    clean, shifted = pair
     names = [grid.models[i] for i in np.flatnonzero(used)]
     if len(names) < least:
         found = f"there is only {', '.join(names)}" if names else "there is none"
         raise InputError(
             f"a baseline needs at least {least} models measured on both {clean} and {shifted}; "
-            f"{found}; choose more with --models, or use a published baseline"
+            f"{found}; choose other models, or take the published baseline"
         )
     distinct = len(np.unique(grid.column(clean)[used]))
     if distinct < least:
@@ -280,15 +280,22 @@ def _check_models(
             f"the {len(names)} models have {distinct} different accuracies on {clean}; "
             f"a baseline needs at least {least}"
         )
-    if scale == "linear":
-        return
-    for setting in (clean, shifted):
-        values, n = grid.column(setting)[used], grid.pictures(setting)[used]
-        for i in np.flatnonzero(((values == 0) | (values == 1)) & np.isnan(n)):
-            raise InputError(
-                f"{names[i]} has exactly {100 * values[i]:.0f}% on {setting}, which has no place "
-                f"in {scale} scale unless n is known; give n, leave it out or fit in linear scale"
-            )
+
+
+def _check_ends(
+    grid: Grid,
+    used: npt.NDArray[np.bool_],
+    setting: str,
+    values: FloatArray,
+    n: FloatArray,
+    scale: Scale,
+) -> None:
+    for i in np.flatnonzero(((values == 0) | (values == 1)) & np.isnan(n)):
+        model = grid.models[np.flatnonzero(used)[i]]
+        raise InputError(
+            f"{model} has exactly {100 * values[i]:.0f}% on {setting}, which has no place in "
+            f"{scale} scale unless n is known; give n, leave it out or fit in linear scale"
+        )
 
 
 def _fit_lines(
@@ -298,8 +305,7 @@ def _fit_lines(
     # Around their means the sums lose no digits.
     centre, level = x.mean(), ys.mean(axis=0)
     terms, ys = line(x - centre), ys - level
-    counts, _ = resample_counts(terms, resamples, seed)
-    solved = solve_resamples(terms, ys, np.vstack([np.ones(len(x)), counts]))
+    solved = solve_resamples(terms, ys, resample_counts(terms, resamples, seed))
     curves = terms @ solved[0] + level
     solved[:, 0] += level - solved[:, 1] * centre
     return solved[0], solved[1:], curves
@@ -309,8 +315,7 @@ def _fit_knees(
     x: FloatArray, ys: FloatArray, resamples: int, seed: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the same with a knee: parameters (4, S), draws (R, 4, S) and curves (N, S)."""
-    counts, _ = resample_counts(line(x - x.mean()), resamples, seed)
-    counts = np.vstack([np.ones(len(x)), counts])
+    counts = resample_counts(line(x - x.mean()), resamples, seed)
     found = np.stack([fit_hinges(x, y, counts) for y in ys.T], axis=2)
     curves = [hinge(x, knee) @ level for *level, knee in found[0].T]
     return found[0], found[1:], np.stack(curves, axis=1)

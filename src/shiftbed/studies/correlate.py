@@ -92,7 +92,7 @@ def correlations(
     n = len(xs)
     # The very data first, then the resamples of it that hold two different x at least.
     spread = np.column_stack([np.ones(n), np.arange(n) - (n - 1) / 2])
-    counts = np.vstack([np.ones(n), resample_counts(spread, resamples, seed)[0]])
+    counts = resample_counts(spread, resamples, seed)
     place = _ranks if method == "spearman" else _repeated
     a, b = _standardised(place(xs, counts), counts), _standardised(place(ys, counts), counts)
     drawn = np.swapaxes(a, 1, 2) @ b

@@ -1,12 +1,14 @@
 """Least squares and its bootstrap, for many lines at once.
 
-A resample of m models is m counts, how often each was drawn. Least squares needs the data
-only through sums, and the sums of all resamples are one matrix product, counts @ terms. So a
-thousand resamples of two hundred lines cost two matrix products and a thousand tiny solves.
+A resample of m models is m counts, how often each was drawn. A least-squares coefficient is a
+weighted sum of the y, with weights that depend on the x and the counts alone. So a thousand
+resamples of two hundred lines through the same x cost a thousand inverses of 2 x 2 matrices and
+one matrix product.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -17,6 +19,7 @@ from shiftbed.errors import unknown
 
 __all__ = [
     "Scale",
+    "drawn_rows",
     "fit_hinges",
     "from_scale",
     "hinge",
@@ -89,26 +92,44 @@ def hinge(x: FloatArray, knee: float) -> FloatArray:
     return np.column_stack([np.ones_like(x), np.minimum(x - knee, 0), np.maximum(x - knee, 0)])
 
 
-def resample_counts(
-    terms: FloatArray, resamples: int, seed: int
-) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-    """Draw bootstrap resamples of rows; return counts (resamples, N), and the rows drawn.
+def resample_counts(terms: FloatArray, resamples: int, seed: int) -> FloatArray:
+    """Return how often each row is in the data itself, then in bootstrap resamples of it.
 
-    A resample through which no line can be laid, such as one model drawn N times, is drawn
-    again. The draws depend on nothing but N, ``resamples`` and ``seed``, redraws apart.
+    The answer is (1 + resamples, N), with ones in the first row. A resample through which no
+    line can be laid, such as one model drawn N times, is drawn again; otherwise the draws depend
+    on nothing but N and ``seed``.
+
+    >>> resample_counts(line(np.array([0.0, 1.0, 2.0])), resamples=2, seed=0)
+    array([[1., 1., 1.],
+           [0., 2., 1.],
+           [0., 1., 2.]])
     """
     m = len(terms)
-    rng = np.random.default_rng(seed)
-    drawn = rng.integers(0, m, (resamples, m))
-    counts = _counts(drawn, m)
-    while len(stuck := np.flatnonzero(_degenerate(terms, counts))):
-        drawn[stuck] = rng.integers(0, m, (len(stuck), m))
-        counts[stuck] = _counts(drawn[stuck], m)
-    return counts, drawn
+    counts = _first_counts(m, resamples, seed)
+    stuck = np.flatnonzero(_degenerate(terms, counts))
+    if len(stuck):
+        counts = counts.copy()
+        again = np.random.default_rng([seed, 1])
+    while len(stuck):
+        counts[stuck] = _counts(again.integers(0, m, (len(stuck), m)))
+        stuck = stuck[_degenerate(terms, counts[stuck])]
+    return counts
 
 
-def _counts(drawn: npt.NDArray[np.int64], m: int) -> FloatArray:
-    resamples = len(drawn)
+def drawn_rows(m: int, resamples: int, seed: int) -> npt.NDArray[np.int64]:
+    """Return the rows that each resample of m rows draws, before any redraw."""
+    return np.random.default_rng(seed).integers(0, m, (resamples, m))
+
+
+@lru_cache(maxsize=8)
+def _first_counts(m: int, resamples: int, seed: int) -> FloatArray:
+    counts = np.vstack([np.ones(m), _counts(drawn_rows(m, resamples, seed))])
+    counts.flags.writeable = False
+    return counts
+
+
+def _counts(drawn: npt.NDArray[np.int64]) -> FloatArray:
+    resamples, m = drawn.shape
     flat = (drawn + m * np.arange(resamples)[:, None]).ravel()
     return np.bincount(flat, minlength=resamples * m).reshape(resamples, m).astype(float)
 
@@ -140,9 +161,10 @@ def solve_resamples(terms: FloatArray, y: FloatArray, counts: FloatArray) -> Flo
     >>> solve_resamples(line(x), np.array([[1.0], [3.0], [5.0]]), np.ones((1, 3))).round(9)[0, :, 0]
     array([1., 2.])
     """
-    p = terms.shape[1]
-    moments = np.stack([counts @ (terms[:, [j]] * y) for j in range(p)], axis=1)
-    return np.asarray(np.linalg.solve(_gram(terms, counts), moments), np.float64)
+    # Least squares is linear in y: each coefficient is a weighted sum of it.
+    weights = np.linalg.inv(_gram(terms, counts)) @ terms.T * counts[:, None, :]
+    solved = weights.reshape(-1, len(terms)) @ y
+    return np.asarray(solved.reshape(len(counts), terms.shape[1], y.shape[1]), np.float64)
 
 
 def fit_hinges(x: FloatArray, y: FloatArray, counts: FloatArray) -> FloatArray:
