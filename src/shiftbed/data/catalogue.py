@@ -82,4 +82,9 @@ def open_set(given: ImageSet | str | Path, *, name: str | None = None) -> ImageS
             f"{given} is a file that is no image set; expected a folder of pictures or an .npz "
             "file with 'images' and 'labels'"
         )
+    if "/" in str(given) or path.suffix:
+        raise InputError(
+            f"{given} does not exist; give a folder with one folder per class, an .npz file, or "
+            f"one of {', '.join(known)}"
+        )
     raise unknown("image set or folder", str(given), known)

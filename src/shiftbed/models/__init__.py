@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from shiftbed.models._torchvision import import_torchvision
 from shiftbed.models.geometry import Fit, Geometry, Interpolation
 from shiftbed.models.loading import ModelLike, expand, list_models, load
 from shiftbed.models.model import Model
 from shiftbed.models.options import Options
+from shiftbed.models.tags import read_tags
 
 __all__ = [
     "Fit",
@@ -15,6 +17,8 @@ __all__ = [
     "ModelLike",
     "Options",
     "expand",
+    "import_torchvision",
     "list_models",
     "load",
+    "read_tags",
 ]

@@ -76,7 +76,16 @@ def torch_model(name: str, spec: str, own: Pretrained, options: Options) -> Mode
     if options.compile:
         module.network = torch.compile(module.network)  # type: ignore
     predict = _predictor(module, device)
-    outputs = probe(predict, geometry, name).shape[1]
+    # Convolutions are up to 2.5 times faster where a pixel's channels lie side by side, as in
+    # the batch itself. A network that looks at strides (by view) may not take it.
+    convert: Callable[..., Any] = module.to  # its annotations know no memory_format
+    try:
+        convert(memory_format=torch.channels_last)
+        outputs = probe(predict, geometry, name).shape[1]
+    except InputError:
+        convert(memory_format=torch.contiguous_format)
+        predict = _predictor(module, device, torch.contiguous_format)
+        outputs = probe(predict, geometry, name).shape[1]
     return Model(
         name=name,
         spec=spec,
@@ -91,13 +100,13 @@ def torch_model(name: str, spec: str, own: Pretrained, options: Options) -> Mode
 
 
 def _predictor(
-    module: nn.Module, device: torch.device
+    module: nn.Module, device: torch.device, layout: torch.memory_format = torch.channels_last
 ) -> Callable[[npt.NDArray[np.uint8]], npt.NDArray[np.float32]]:
     def predict(batch: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
         with torch.inference_mode():
-            # A writable copy on purpose: torch warns of arrays that cannot be written.
-            pictures = torch.from_numpy(np.ascontiguousarray(batch.transpose(0, 3, 1, 2)))
-            pixels = pictures.to(device).to(torch.float32).div(255)
+            # A copy, because torch warns of arrays that cannot be written to.
+            pictures = torch.from_numpy(np.array(batch)).permute(0, 3, 1, 2)
+            pixels = pictures.to(device).contiguous(memory_format=layout).to(torch.float32).div(255)
             logits: npt.NDArray[np.float32] = module(pixels).cpu().numpy()
             return logits
 

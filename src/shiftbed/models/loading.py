@@ -10,8 +10,9 @@ from typing import Any
 
 from shiftbed.errors import InputError, unknown
 from shiftbed.models.model import Model
-from shiftbed.models.options import read_options
+from shiftbed.models.options import Options, read_options
 from shiftbed.models.registry import sources
+from shiftbed.models.tags import tags_of
 
 __all__ = ["ModelLike", "expand", "list_models", "load"]
 
@@ -26,17 +27,23 @@ def load(model: ModelLike, **overrides: Any) -> Model:
     ``timm:resnet50.a1_in1k,size=288,name=larger``, and these win.
     """
     if isinstance(model, Model):
-        name = read_options(overrides).name
-        return model if name is None else replace(model, name=name)
+        return _labelled(model, read_options(overrides))
     if not isinstance(model, str):
         from shiftbed.models.sources.callables import wrap
 
-        return wrap(model, read_options(overrides))
+        options = read_options(overrides)
+        return _labelled(wrap(model, options), options)
     prefix, rest, own = _parsed(model)
     options = read_options({**overrides, **own})
     loaded = sources()[prefix].load(rest, options)
-    name = options.name or loaded.name
-    return replace(loaded, name=name, spec=model)
+    return _labelled(replace(loaded, spec=model), options)
+
+
+def _labelled(model: Model, options: Options) -> Model:
+    """Give a model the name and the tags that the user chose."""
+    name = options.name or model.name
+    tags = {**model.tags, **tags_of(name, options.tags)}
+    return replace(model, name=name, tags=tags)
 
 
 def _parsed(spec: str) -> tuple[str, str, dict[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -43,6 +43,8 @@ class Options:
     outputs: int | None = None
     #: Zero-shot models: a file with one prompt per line, ``{}`` standing for the class.
     prompts: str | None = None
+    #: What studies ask about models: a file that says it by model name, or this model's own.
+    tags: str | Mapping[str, Any] | None = None
     device: str = "cpu"
     dtype: str = "float32"
     compile: bool = False
@@ -181,7 +183,14 @@ def _keys(key: str, value: object) -> str | tuple[str, ...]:
     )
 
 
+def _tags(key: str, value: object) -> str | Mapping[str, Any]:
+    if isinstance(value, Mapping):
+        return value
+    return str(value) if isinstance(value, Path) else _text(key, value)
+
+
 _READERS: dict[str, Any] = {
+    "tags": _tags,
     "size": _side,
     "resize": _side,
     "crop": _fraction,

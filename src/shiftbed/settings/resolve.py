@@ -28,8 +28,15 @@ def resolve(
 ) -> list[Setting]:
     """Return the settings that names, patterns and suites stand for, each once, in order.
 
-    ``data`` are the user's own image sets. A pattern with no set (``+fog.3``), and a suite
-    that has no set of its own, apply to each of them.
+    ``data`` are the user's own image sets: patterns that name no set (``+fog.3``) and suites
+    apply to each of them. Without it, a suite applies to the set of its benchmark, if that is
+    known by name.
+
+    >>> import numpy as np
+    >>> from shiftbed.data import ArraySet
+    >>> mine = ArraySet("mine", np.zeros((2, 32, 32, 3), np.uint8), labels=[0, 1])
+    >>> [setting.name for setting in resolve("+{clean,fog.{1..2},pixelate.5}", mine)]
+    ['mine', 'mine+fog.1', 'mine+fog.2', 'mine+pixelate.5']
     """
     opener = _Opener(data)
     reading = read_class_map(class_map) if isinstance(class_map, (str, Path)) else class_map

@@ -52,12 +52,17 @@ class Setting:
 
     def class_space(self, model: Model) -> ClassSpace:
         """Return how this model's outputs are read here, or refuse in a sentence."""
+        if self.images.labels is None and self.class_map is None:
+            # Nobody said what is in the pictures: the model's own outputs are its answers.
+            own = model.class_keys or tuple(map(str, range(model.outputs)))
+            return match_classes(own, None, model.outputs)
         return match_classes(
             self.images.classes,
             model.class_keys,
             model.outputs,
             class_map=self.class_map,
             combine=self.combine,
+            multilabel=self.images.labels is not None and self.images.labels.ndim == 2,
             model=model.name,
             images=self.images.name,
         )

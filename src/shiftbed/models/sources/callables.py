@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
+import copy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,8 @@ def _torch_module(module: Any, options: Options, name: str | None) -> Model:
     from shiftbed.models._torch import Pretrained, torch_model
 
     name = options.name or name or type(module).__name__
+    # The user's own stays as it is: in training, on its device, with its gradients.
+    module = copy.deepcopy(module)
     if hasattr(module, "pretrained_cfg"):
         from shiftbed.models.sources.timm import as_pretrained
 
@@ -88,16 +90,49 @@ def _function(function: Callable[..., Any], options: Options, name: str | None) 
 
 
 def _hash(function: Callable[..., Any]) -> str:
-    """A function's own word on its fingerprint, or its code and what it closes over."""
+    """A function's own word on its fingerprint, or a hash of what can be seen of it.
+
+    That is its code, its defaults and what it closes over. What it reads from elsewhere (a
+    global, a file) is not seen: such a function should carry a ``fingerprint``.
+    """
     own = getattr(function, "fingerprint", None)
     if own is not None:
         return str(own() if callable(own) else own)
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return digest(["callable", repr(type(function))])
-    parts: list[str | bytes] = ["function", code.co_code, repr(code.co_names)]
-    parts += [repr(const) for const in code.co_consts if not hasattr(const, "co_code")]
-    for cell in getattr(function, "__closure__", None) or ():
-        held = cell.cell_contents
-        parts.append(held.tobytes() if isinstance(held, np.ndarray) else type(held).__name__)
-    return hashlib.sha256(digest(parts).encode()).hexdigest()[:32]
+    return digest(_parts(function, set()))
+
+
+def _parts(value: Any, seen: set[int]) -> Iterator[str | bytes]:
+    yield type(value).__qualname__
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, np.ndarray):
+        yield from (str(value.dtype), str(value.shape), np.ascontiguousarray(value).tobytes())
+    elif hasattr(value, "state_dict"):
+        for key, tensor in value.state_dict().items():
+            yield key
+            yield from _parts(tensor, seen)
+    elif hasattr(value, "detach"):
+        yield from _parts(value.detach().cpu().float().numpy(), seen)
+    elif isinstance(value, (str, bytes, int, float, complex, bool, type(None), np.generic)):
+        yield repr(value)
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _parts(item, seen)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield repr(key)
+            yield from _parts(item, seen)
+    elif hasattr(value, "co_code"):
+        yield value.co_code
+        yield from value.co_names
+        yield from _parts(value.co_consts, seen)
+    elif hasattr(value, "__code__"):
+        yield from _parts(value.__code__, seen)
+        yield from _parts((value.__defaults__, value.__kwdefaults__), seen)
+        yield from _parts([cell.cell_contents for cell in value.__closure__ or ()], seen)
+    elif hasattr(value, "__self__") and hasattr(value, "__func__"):
+        yield from _parts(value.__func__, seen)
+        yield from _parts(value.__self__, seen)
+    else:
+        yield from _parts(getattr(value, "__dict__", None), seen)
