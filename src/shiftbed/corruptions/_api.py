@@ -64,30 +64,34 @@ def corrupt(
             "one picture was given with a list of keys; give one key, or a batch (N, H, W, 3)"
         )
     step = severity if severity is not None else spec.standard
-    out = np.empty(picture.shape, np.uint8)
-    sources = picture if picture.ndim == 4 else [picture]
-    targets = out if picture.ndim == 4 else [out]
 
     from shiftbed.corruptions._random import Stream, draws
 
-    def one(i: int) -> None:
+    def one(source: Picture, key: str) -> Picture:
+        generator = None
         if rng is not None:
             generator = draws(rng)
-        else:
-            generator = Stream.keyed(seed, keys[i], name, step) if spec.random else None
-        source = np.ascontiguousarray(sources[i])
-        if source.ndim == 2:
-            source = source[..., None]
-        corrupted = spec.function(source, generator, *arguments, **options)
-        targets[i][...] = corrupted.reshape(targets[i].shape)
+        elif spec.random:
+            generator = Stream.keyed(seed, key, name, step)
+        source = np.ascontiguousarray(source)
+        pixels = source if source.ndim == 3 else source[..., None]
+        corrupted: Picture = spec.function(pixels, generator, *arguments, **options)
+        return corrupted.reshape(source.shape)
+
+    if picture.ndim < 4:
+        return one(picture, keys[0])
+    out = np.empty_like(picture, order="C")
+
+    def place(i: int) -> None:
+        out[i] = one(picture[i], keys[i])
 
     threads = 1 if rng is not None else min(workers or os.cpu_count() or 1, len(keys))
-    if threads == 1:
+    if threads <= 1:
         for i in range(len(keys)):
-            one(i)
+            place(i)
     else:
         with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(one, range(len(keys))))
+            list(pool.map(place, range(len(keys))))
     return out
 
 

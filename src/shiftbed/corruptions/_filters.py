@@ -74,8 +74,8 @@ def gaussian_weights(sigma: float, truncate: float) -> Array:
     radius = int(truncate * sigma + 0.5)
     scale = -0.5 / (sigma * sigma)
     weights = [math.exp((scale * i) * i) for i in range(-radius, radius + 1)]
-    total = np.asarray(weights).sum()
-    return np.asarray(weights[radius:]) / total
+    one_side: Array = np.asarray(weights[radius:]) / np.asarray(weights).sum()
+    return one_side
 
 
 def gaussian(
@@ -208,7 +208,7 @@ class Disk:
         self.weight = float(quadrant[0, 0])
         # A weight this small is lost in the sum.
         quadrant[quadrant < self.weight * 1e-18] = 0.0
-        self.reach = int(quadrant.any(axis=0).nonzero()[0].max())
+        self.reach = int(np.nonzero(quadrant)[0].max())
         quadrant = quadrant[: self.reach + 1, : self.reach + 1]
         even = quadrant == self.weight
         #: How far the even part of each line goes from the middle: -1 where there is none.
@@ -361,7 +361,7 @@ def _motion(source: Array, weights: Array, offsets: Array, channels: int, out: A
     taps = weights.size
     left = max(0, -offsets[:, 1].min()) * channels
     right = max(0, offsets[:, 1].max()) * channels
-    padded = np.empty((height, left + width + right), np.float32)
+    padded = np.empty((height, left + width + right))
     for y in range(height):
         for i in range(left):
             padded[y, i] = source[y, i % channels]
@@ -369,18 +369,18 @@ def _motion(source: Array, weights: Array, offsets: Array, channels: int, out: A
             padded[y, left + width + i] = source[y, width - channels + i % channels]
         for x in range(width):
             padded[y, left + x] = source[y, x]
-    row = np.empty(width, np.float32)
+    row = np.empty(width)
     for y in range(height):
         row[:] = 0
         for tap in range(taps):
             from_row = min(max(y + offsets[tap, 0], 0), height - 1)
             start = left + offsets[tap, 1] * channels
             shifted = padded[from_row, start : start + width]
-            weight = np.float32(weights[tap] * 257.0)
+            weight = weights[tap] * 257.0
             for x in range(width):
                 row[x] += shifted[x] * weight
         for x in range(width):
-            out[y, x] = np.uint8(np.int32(row[x] + np.float32(0.5)) // 257)
+            out[y, x] = np.uint8(np.int32(row[x] + 0.5) // 257)
 
 
 # ---------------------------------------------------------------- zoom
@@ -429,7 +429,7 @@ def _add_zoomed(
     upper, lower = np.empty(width), np.empty(width)
     upper_row = lower_row = -1
     for y in range(height):
-        first = np.int64(rows[y])
+        first = int(rows[y])
         second = min(first + 1, height - 1)
         if upper_row != first:
             if lower_row == first:

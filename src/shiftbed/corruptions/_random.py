@@ -183,7 +183,10 @@ _TAIL = 3.442619855899  # where the ziggurat's last layer ends
 def _ziggurat() -> tuple[Array, Array, Array]:
     """Return the widths, heights and acceptance bounds of 128 layers of equal area."""
     layers, edge, area = 128, _TAIL, 9.91256303526217e-3
-    density = lambda x: math.exp(-0.5 * x * x)  # noqa: E731
+
+    def density(x: float) -> float:
+        return math.exp(-0.5 * x * x)
+
     x = [0.0] * (layers + 1)
     x[0], x[1] = area / density(edge), edge
     for i in range(2, layers):

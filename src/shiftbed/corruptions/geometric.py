@@ -271,14 +271,14 @@ def _displace(
             weight_a, weight_b = (1 - along) * (1 - across), (1 - along) * across
             weight_c, weight_d = along * (1 - across), along * across
             upper, lower = np.uint64(top * line), np.uint64(bottom * line)
-            left, after = np.uint64(left * channels), np.uint64(after * channels)
+            before, beyond = np.uint64(left * channels), np.uint64(after * channels)
             for channel in range(channels):
                 c = np.uint64(channel)
                 value = (
-                    values[upper + left + c] * weight_a
-                    + values[upper + after + c] * weight_b
-                    + values[lower + left + c] * weight_c
-                    + values[lower + after + c] * weight_d
+                    values[upper + before + c] * weight_a
+                    + values[upper + beyond + c] * weight_b
+                    + values[lower + before + c] * weight_c
+                    + values[lower + beyond + c] * weight_d
                 )
                 level = min(max(np.float32(value), np.float32(0)), np.float32(1))
                 out[y, x, channel] = np.uint8(np.int32(level * np.float32(255)))
