@@ -229,7 +229,7 @@ def test_merging_is_copying(tmp_path: Path) -> None:
 def test_two_cells_of_one_name_are_refused_by_what_differs(tmp_path: Path) -> None:
     write_cell(tmp_path)
     other = write_cell(tmp_path, weights="another checkpoint")
-    with pytest.raises(InputError, match=r"the model \(.*another checkpoint.*--cell"):
+    with pytest.raises(InputError, match=r"the model's weights.*another checkpoint.*--cell"):
         Results(tmp_path).cells()
     collect_garbage(tmp_path, cells=[other.key])
     assert Results(tmp_path).cells().num_rows == 1

@@ -331,7 +331,7 @@ def test_two_runs_at_once_on_one_directory(tmp_path: Path) -> None:
 def test_changed_inputs_are_refused_by_name(tmp_path: Path, toys: Broken) -> None:
     run(tmp_path, [linear("net")], grid(toys), seed=1)
     before = files_of(tmp_path)
-    with pytest.raises(InputError, match=r"net on toys, and it differs in the model \("):
+    with pytest.raises(InputError, match=r"net on toys, and it differs in the model's weights"):
         run(tmp_path, [linear("net", seed=9)], grid(toys), seed=1)
     with pytest.raises(InputError, match=r"differs in the seed \(1 there, 2 now\).*gc"):
         run(tmp_path, [linear("net")], grid(toys), seed=2)

@@ -11,7 +11,16 @@ from shiftbed.data import ClassMap, Combine
 from shiftbed.errors import InputError, unknown
 from shiftbed.models import Model, ModelLike, expand, load
 from shiftbed.results import Manifest, Results, Store
-from shiftbed.run import COMPUTE_BATCH, Plan, check_models, execute, limited, make_plan, shown
+from shiftbed.run import (
+    COMPUTE_BATCH,
+    Plan,
+    check_models,
+    execute,
+    limited,
+    make_plan,
+    on_backend,
+    shown,
+)
 from shiftbed.settings import Setting, resolve
 
 if TYPE_CHECKING:
@@ -117,6 +126,7 @@ def evaluate(
     keep: Collection[str] = (),
     class_map: ClassMap | str | Path | None = None,
     combine: Combine = "max",
+    backend: str | None = None,
     quiet: bool = False,
     **options: Any,
 ) -> Evaluation:
@@ -126,6 +136,7 @@ def evaluate(
     names to these. ``settings`` are names, patterns or suites; ``data`` is the image set that
     those without one apply to; without settings, the pictures of ``data`` as they are.
     What is in ``results`` already is not computed again. ``keep=["logits"]`` keeps these too.
+    ``backend="onnxruntime"`` computes torch networks faster on most CPUs.
     ``options`` override what the models say of themselves, as ``size=224`` or
     ``device="cuda"``.
 
@@ -153,6 +164,7 @@ def evaluate(
         keep=keep,
         class_map=class_map,
         combine=combine,
+        backend=backend,
         **options,
     )
     check_models(plan)
@@ -173,6 +185,7 @@ def prepare(
     keep: Collection[str] = (),
     class_map: ClassMap | str | Path | None = None,
     combine: Combine = "max",
+    backend: str | None = None,
     **options: Any,
 ) -> tuple[Plan, str | None]:
     """Return the plan of an evaluation, and the name of its baseline; compute nothing."""
@@ -192,15 +205,16 @@ def prepare(
         settings = ["+clean"]
     wanted = resolve(settings, data, class_map=class_map, combine=combine)
     wanted = limited(wanted, limit, seed)
-    loaded = [load(one, **named, **options) for one, named in _listed(models)]
+    listed = _listed(models)
+    loaded = [load(one, **named, **options) for one, named in listed]
     name = None
     if baseline is not None:
-        known = {model.name: model for model in loaded} | {model.spec: model for model in loaded}
-        reference = known.get(baseline) if isinstance(baseline, str) else None
+        reference = _among(baseline, [one for one, _ in listed], loaded)
         if reference is None:
-            reference = _baseline(baseline, loaded, options)
+            reference = load(baseline, **options)
             loaded.insert(0, reference)
         name = reference.name
+    loaded = [on_backend(model, backend) for model in loaded]
     plan = make_plan(loaded, wanted, Store(results), seed=seed, keep_logits="logits" in keep)
     return plan, name
 
@@ -219,7 +233,13 @@ def _listed(models: ModelsLike) -> list[tuple[ModelLike, dict[str, str]]]:
     return listed
 
 
-def _baseline(baseline: ModelLike, loaded: Sequence[Model], options: Mapping[str, Any]) -> Model:
+def _among(
+    baseline: ModelLike, given: Sequence[ModelLike], loaded: Sequence[Model]
+) -> Model | None:
+    """Return the baseline if it is one of the models: itself, or by its name or its spec."""
+    for one, model in zip(given, loaded, strict=True):
+        if baseline is one or (isinstance(baseline, str) and baseline in (model.name, model.spec)):
+            return model
     if isinstance(baseline, str) and ":" not in baseline:
         raise unknown("model for the baseline", baseline, [model.name for model in loaded])
-    return load(baseline, **options)
+    return None

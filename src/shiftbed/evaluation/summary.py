@@ -36,10 +36,14 @@ class Score:
     #: The corruptions, and whether they are all of the benchmark's.
     corruptions: tuple[str, ...]
     whole: bool
+    #: How many of each corruption; accuracies are averaged over them.
+    severities: int
     metric: str
     clean: Estimate | None
     #: Accuracy (or agreement with the clean answer) averaged over corruptions and severities.
     shifted: Estimate
+    #: The same of each corruption, averaged over its severities.
+    each: dict[str, Estimate]
     #: Errors divided by the baseline's; None without a baseline, or without labels.
     mce: Estimate | None = None
     relative_mce: Estimate | None = None
@@ -124,9 +128,9 @@ def _score(
         return None
     severities = len(next(iter(wrong.shifted.values())))
     # An error in units of 1 is the error itself.
-    raw = corruption_error_of_pictures(
+    errors = corruption_error_of_pictures(
         wrong.shifted, baseline=dict.fromkeys(wrong.shifted, 1.0), severities=severities
-    ).mean
+    )
     mce = relative = note = None
     if baseline is not None and metric == "top1":
         reference = {name: rows.mean(axis=1) for name, rows in baseline.shifted.items()}
@@ -152,10 +156,18 @@ def _score(
         variant=variant,
         corruptions=tuple(wrong.shifted),
         whole=whole,
+        severities=severities,
         metric=metric,
         clean=clean,
-        shifted=Estimate(1 - raw.value, 1 - raw.high, 1 - raw.low, n),
+        shifted=_right(errors.mean),
+        each={name: _right(error) for name, error in errors.normalised.items()},
         mce=mce,
         relative_mce=relative,
         note=note,
     )
+
+
+def _right(error: Estimate) -> Estimate:
+    """From an error to what is left of 1. The ends of a normal interval can lie outside."""
+    low, high = max(0.0, 1 - error.high), min(1.0, 1 - error.low)
+    return Estimate(1 - error.value, low, high, error.n, error.level)

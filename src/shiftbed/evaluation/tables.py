@@ -12,6 +12,7 @@ from shiftbed.errors import InputError, unknown
 if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import Console, RenderableType
+    from rich.table import Table
 
     from shiftbed.evaluation.evaluate import Evaluation
     from shiftbed.evaluation.summary import Score
@@ -20,13 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ["accuracy_tables", "as_text", "print_table", "show", "show_results"]
 
-#: How many models fit beside each other.
-MODELS_ABREAST = 3
 #: How many cells are listed as the worst.
 WORST = 5
 #: How many rows of a table are printed for a person.
 ROWS = 200
-_LEFT: dict[str, Any] = {"title_justify": "left", "title_style": "bold"}
 
 
 def as_text(run: Evaluation) -> str:
@@ -39,115 +37,172 @@ def as_text(run: Evaluation) -> str:
 
 
 def show(run: Evaluation, console: Console) -> None:
-    """Print every setting's accuracy, the summaries, the worst cells, and what was left out."""
+    """Print every setting's accuracy, the summaries, the worst cells, and what was left out.
+
+    Where corruptions have several severities, the mean over these; `show_results` has each.
+    """
     rows = run.table().to_pylist()
-    for part in [*accuracy_tables(rows), *_score_tables(run), *_worst(rows), *_notes(run)]:
+    scores = run.scores()
+    averaged = {(score.images, score.variant) for score in scores if score.severities > 1}
+    plain = {
+        cell.setting.name
+        for cell in run.plan.cells
+        if cell.setting.shift is None
+        or (cell.setting.clean, cell.setting.shift.variant) not in averaged
+    }
+    shown = [row for row in rows if row["setting"] in plain]
+    for score in scores:
+        if score.severities > 1:
+            shown += _averaged(score)
+    parts = [
+        *accuracy_tables(shown, console.width),
+        *_score_tables(scores, run.baseline),
+        *_worst(rows),
+        *_notes(run),
+    ]
+    if averaged:
+        parts.append(
+            f"Corruptions are averaged over severities; 'shiftbed results show "
+            f"{run.results.path}' has each cell."
+        )
+    for part in parts:
         console.print(part)
 
 
-def accuracy_tables(rows: Sequence[dict[str, Any]]) -> Iterator[RenderableType]:
-    """Yield tables of shifts by models, from rows with an accuracy and its interval."""
-    from rich.table import Table
+def _averaged(score: Score) -> Iterator[dict[str, Any]]:
+    """Yield rows as of cells, for corruptions averaged over severities."""
+    for corruption, estimate in score.each.items():
+        yield {
+            "model": score.model,
+            "setting": f"{score.images}+{corruption}",
+            "metric": score.metric,
+            "accuracy": estimate.value,
+            "low": estimate.low,
+            "high": estimate.high,
+            "n": estimate.n,
+        }
 
-    models = list(dict.fromkeys(row["model"] for row in rows))
+
+def accuracy_tables(rows: Sequence[dict[str, Any]], width: int = 80) -> Iterator[RenderableType]:
+    """Yield tables of shifts by models, from rows with an accuracy and its interval."""
     sets: dict[str, dict[str, dict[str, dict[str, Any]]]] = {}
     for row in rows:
         images, _, shift = row["setting"].partition("+")
-        sets.setdefault(images, {}).setdefault(shift or "clean", {})[row["model"]] = row
+        shift = shift or "clean"
+        if shift != "clean" or row["metric"] != "agreement":
+            sets.setdefault(images, {}).setdefault(shift, {})[row["model"]] = row
+    models = list(dict.fromkeys(row["model"] for row in rows))
     for images, shifts in sets.items():
-        for start in range(0, len(models), MODELS_ABREAST):
-            abreast = models[start : start + MODELS_ABREAST]
-            table = Table(title=f"{images}: accuracy in percent [95% interval]", **_LEFT)
-            table.add_column("shift", overflow="fold")
-            for model in abreast:
-                table.add_column(model, justify="right", overflow="fold")
-            table.add_column("n", justify="right")
-            for shift, cells in shifts.items():
-                counts = {cells[model]["n"] or 0 for model in abreast if model in cells}
-                most, least = max(counts, default=0), min(counts, default=0)
-                n = f"{most:,}" if most == least else f"{least:,} to {most:,}"
-                table.add_row(shift, *(_percent(cells.get(model)) for model in abreast), n)
-            yield table
+        everything = [row for cells in shifts.values() for row in cells.values()]
+        room = width - max(map(len, shifts)) - 2
+        each = max(len(_percent(row)) for row in everything) + 2
+        abreast = max(1, room // each)
+        # As evenly as possible over the tables.
+        abreast = -(-len(models) // -(-len(models) // abreast))
+        for start in range(0, len(models), abreast):
+            yield _table(images, shifts, models[start : start + abreast])
+
+
+def _table(
+    images: str, shifts: dict[str, dict[str, dict[str, Any]]], models: Sequence[str]
+) -> RenderableType:
+    cells = [row for cells in shifts.values() for row in cells.values() if row["model"] in models]
+    counts = {row["n"] for row in cells}
+    agreed = all(row["metric"] == "agreement" for row in cells)
+    what = "agreement with the unshifted answer" if agreed else "accuracy"
+    fixed = f", n = {next(iter(counts)):,}" if len(counts) == 1 and None not in counts else ""
+    table = _grid(f"{images}: {what} in percent [95% interval]{fixed}", ["shift"], models)
+    if not fixed:
+        table.add_column("n", justify="right")
+    for shift, row in shifts.items():
+        texts = [_percent(row.get(model)) for model in models]
+        if not fixed:
+            known = {row[model]["n"] for model in models if model in row} - {None}
+            ends = [f"{n:,}" for n in (min(known, default=0), max(known, default=0))]
+            texts.append(" to ".join(dict.fromkeys(ends)) if known else "")
+        table.add_row(shift, *texts)
+    return table
+
+
+def _grid(title: str, texts: Sequence[str], numbers: Sequence[str]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+    )
+    for name in texts:
+        table.add_column(name, overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", overflow="fold")
+    return table
 
 
 def _percent(row: dict[str, Any] | None) -> str:
-    if row is None:
-        return ""
-    if row["accuracy"] is None:
-        return "not labelled" if row["metric"] == "agreement" else "-"
-    agreed = "~" if row["metric"] == "agreement" else ""
+    if row is None or row["accuracy"] is None:
+        return "-"
     if row["low"] is None:
-        return f"{agreed}{100 * row['accuracy']:.1f}"
-    value, low, high = (100 * row[name] for name in ("accuracy", "low", "high"))
-    return f"{agreed}{value:.1f} [{low:.1f}, {high:.1f}]"
+        return f"{100 * row['accuracy']:.1f}"
+    return _interval(row["accuracy"], row["low"], row["high"])
 
 
-def _score_tables(run: Evaluation) -> Iterator[RenderableType]:
-    from rich.table import Table
+def _interval(value: float, low: float, high: float) -> str:
+    return f"{100 * value:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
+
+def _score_tables(scores: Sequence[Score], baseline: str | None) -> Iterator[RenderableType]:
     groups: dict[tuple[str, str], list[Score]] = {}
-    for score in run.scores():
+    for score in scores:
         groups.setdefault((score.images, score.variant), []).append(score)
     for (images, variant), group in groups.items():
         first = group[0]
         count = len(first.corruptions)
-        which = f"{variant}, all {count} corruptions" if first.whole else f"{count} of {variant}"
-        labelled = first.metric == "top1"
-        against = f", errors against {run.baseline}'s" if run.baseline and labelled else ""
-        table = Table(title=f"{images} under {which}{against}", **_LEFT)
-        table.add_column("model", overflow="fold")
-        if labelled:
-            table.add_column("clean", justify="right")
-        table.add_column("corrupted" if labelled else "agreement", justify="right")
-        if run.baseline and labelled:
-            table.add_column("mCE" if first.whole else "mean CE", justify="right")
-            table.add_column("relative", justify="right")
+        which = f"all {count} corruptions of" if first.whole else f"{count} corruptions of"
+        measured = baseline is not None and first.metric == "top1"
+        columns = ["accuracy" if first.metric == "top1" else "agreement"]
+        if measured:
+            columns += ["mCE" if first.whole else "mean CE", "relative"]
+        table = _grid(f"{images}, mean over {which} {variant}", ["model"], columns)
         for score in group:
-            texts = [_estimate(score.clean)] if labelled else []
-            texts.append(_estimate(score.shifted))
-            if run.baseline and labelled:
+            texts = [_estimate(score.shifted)]
+            if measured and score.model == baseline:  # over itself
+                texts += ["100", "100"]
+            elif measured:
                 texts += [_estimate(score.mce), _estimate(score.relative_mce)]
             table.add_row(score.model, *texts)
         yield table
+        if measured:
+            yield f"mCE and relative mCE: errors over those of {baseline}, in percent."
         yield from {score.note: f"No mCE: {score.note}." for score in group if score.note}.values()
-        width = max(score.shifted.high - score.shifted.low for score in group)
-        if width > 0.1:
+        widest = max(score.shifted.high - score.shifted.low for score in group)
+        if widest > 0.1:
             yield (
                 f"These are {first.shifted.n:,} pictures: the intervals are up to "
-                f"{100 * width:.0f} points wide, so differences inside them say nothing."
+                f"{100 * widest:.0f} points wide, so smaller differences say little."
             )
 
 
 def _estimate(estimate: Estimate | None) -> str:
-    if estimate is None:
-        return "-"
-    value, low, high = (100 * end for end in (estimate.value, estimate.low, estimate.high))
-    return f"{value:.1f} [{low:.1f}, {high:.1f}]"
+    return "-" if estimate is None else _interval(estimate.value, estimate.low, estimate.high)
 
 
 def _worst(rows: Sequence[dict[str, Any]]) -> Iterator[RenderableType]:
-    from rich.table import Table
-
     known = sorted(
         (row for row in rows if row["accuracy"] is not None), key=lambda row: row["accuracy"]
     )
-    if len(known) <= WORST:
-        return
-    table = Table(title="The worst cells", **_LEFT)
-    for name in ("model", "setting"):
-        table.add_column(name, overflow="fold")
-    table.add_column("accuracy", justify="right")
-    for row in known[:WORST]:
-        table.add_row(row["model"], row["setting"], _percent(row))
-    yield table
+    if len(known) > WORST:
+        table = _grid("The worst cells", ["model", "setting"], ["percent"])
+        for row in known[:WORST]:
+            table.add_row(row["model"], row["setting"], _percent(row))
+        yield table
 
 
 def _notes(run: Evaluation) -> Iterator[str]:
-    if any(cell.setting.metric == "agreement" for cell in run.plan.cells):
-        yield (
-            "~ Pictures without labels: how often the answer is the same as on the unshifted "
-            "picture."
-        )
     seen = set()
     for manifest in run.manifests():
         images = manifest.spec.get("images")
@@ -179,9 +234,8 @@ def print_table(table: pa.Table, as_json: bool = False, as_csv: bool = False) ->
         sys.stdout.write(sink.getvalue().decode())
     else:
         from rich.console import Console
-        from rich.table import Table
 
-        grid = Table()
+        grid = _grid("", [], [])
         for field in table.schema:
             numeric = str(field.type).startswith(("int", "uint", "float", "double", "decimal"))
             grid.add_column(field.name, justify="right" if numeric else "left", overflow="fold")
@@ -218,7 +272,7 @@ def show_results(
     ]
     if not chosen:
         raise _none_chosen(results, models, settings, cells)
-    for part in accuracy_tables(with_intervals(chosen)):
+    for part in accuracy_tables(with_intervals(chosen), console.width):
         console.print(part)
     unfinished = [cell for cell in chosen if not cell["complete"]]
     if unfinished:

@@ -48,12 +48,12 @@ class Identity:
 
         >>> one = Identity("m", "s", "p", "w", "g", "c", seed=0)
         >>> one.difference(dataclasses.replace(one, weights="x", seed=1))
-        'the model (w there, x now) and the seed (0 there, 1 now)'
+        "the model's weights, precision or backend (w there, x now) and the seed (0 there, 1 now)"
         """
         said = {
             "format": "the format of the results",
             "pictures": "the pictures or their labels",
-            "weights": "the model",
+            "weights": "the model's weights, precision or backend",
             "geometry": "the model's geometry",
             "class_space": "how its outputs are read as classes",
             "shift": "the shift",
@@ -117,7 +117,7 @@ class Manifest:
 
     def to_json(self) -> str:
         """Return the same text for the same cell, always."""
-        return json.dumps(dataclasses.asdict(self), indent=1, sort_keys=True, ensure_ascii=False)
+        return json.dumps(dataclasses.asdict(self), indent=1, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str, where: str = "the manifest") -> Manifest:

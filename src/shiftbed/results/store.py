@@ -99,7 +99,9 @@ class Store:
         if not path.exists():
             import pyarrow as pa
 
-            self._write_table(path, pa.table({"picture": pa.array(ids, pa.string())}))
+            # File names need not be text; ids in tables are.
+            texts = [name.encode("utf-8", "backslashreplace").decode() for name in ids]
+            self._write_table(path, pa.table({"picture": pa.array(texts, pa.string())}))
 
     def write_part(
         self,

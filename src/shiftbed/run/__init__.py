@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from shiftbed.run.backends import BACKENDS, on_backend
 from shiftbed.run.cost import Cost, check_models, estimate
 from shiftbed.run.local import COMPUTE_BATCH, Progress, Watch, execute
 from shiftbed.run.plan import SLICE, Cell, Plan, Unit, make_plan
 from shiftbed.run.progress import shown
-from shiftbed.run.sample import limited
+from shiftbed.run.sample import limited, sample
 
 __all__ = [
+    "BACKENDS",
     "COMPUTE_BATCH",
     "SLICE",
     "Cell",
@@ -22,5 +24,7 @@ __all__ = [
     "execute",
     "limited",
     "make_plan",
+    "on_backend",
+    "sample",
     "shown",
 ]

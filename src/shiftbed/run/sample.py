@@ -15,7 +15,7 @@ from shiftbed.data import ImageSet, Labels, Picture, digest
 from shiftbed.errors import InputError
 from shiftbed.settings import Setting
 
-__all__ = ["Sample", "limited"]
+__all__ = ["Sample", "limited", "sample"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ def limited(settings: Sequence[Setting], limit: int | None, seed: int) -> list[S
     return [_with_images(setting, samples[id(setting.images)]) for setting in settings]
 
 
-def sample(images: ImageSet, limit: int, seed: int) -> ImageSet:
+def sample(images: ImageSet, limit: int, seed: int = 0) -> ImageSet:
     """Draw ``limit`` pictures, as evenly over the classes as these allow.
 
     A picture's turn depends on the seed and its id alone, and classes take turns: so the
