@@ -103,6 +103,7 @@ class Grid:
     def from_cells(cls, cells: pa.Table) -> Grid:
         """Build the grid of a table of cells, as ``Results.cells()`` gives it.
 
+        Models are sorted, so that a bootstrap's draws do not depend on the order of cells.
         Incomplete cells are left out, and named in ``left_out``. The same cell from two
         sources must agree.
 
@@ -117,7 +118,7 @@ class Grid:
             if column not in columns:
                 raise InputError(f"a table of cells needs the column {column!r}")
         absent = [None] * count
-        models = {model: i for i, model in enumerate(dict.fromkeys(columns["model"]))}
+        models = {model: i for i, model in enumerate(sorted(set(columns["model"])))}
         settings = {setting: j for j, setting in enumerate(sorted(set(columns["setting"])))}
         accuracy = np.full((len(models), len(settings)), np.nan)
         n = np.full_like(accuracy, np.nan)
