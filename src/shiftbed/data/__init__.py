@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shiftbed.data.arrays import ArraySet
 from shiftbed.data.catalogue import SetInfo, image_set, list_sets, open_set
-from shiftbed.data.files import FileSet
+from shiftbed.data.files import FileSet, found_path
 from shiftbed.data.folder import image_folder
 from shiftbed.data.imagenet import imagenet_classes, imagenet_names
 from shiftbed.data.sets import ImageSet, Labels, Picture, UnreadablePicture, digest
@@ -22,6 +22,7 @@ __all__ = [
     "SetInfo",
     "UnreadablePicture",
     "digest",
+    "found_path",
     "image_folder",
     "image_set",
     "imagenet_classes",

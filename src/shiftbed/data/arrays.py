@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import zipfile
 from collections.abc import Sequence
 from functools import cached_property
@@ -137,9 +138,8 @@ def read_idx(path: str | Path) -> npt.NDArray[np.uint8]:
     # Two zero bytes, the type (8: unsigned byte), the number of axes; then each axis's length.
     if len(content) < 4 or content[:3] != b"\0\0\x08":
         raise InputError(f"{path} is not an IDX file of unsigned bytes")
-    axes = content[3]
-    shape = np.frombuffer(content, ">u4", axes, offset=4).tolist() if len(content) > 4 else []
-    pixels = np.frombuffer(content, np.uint8, offset=4 + 4 * axes)
-    if pixels.size != int(np.prod(shape)):
-        raise InputError(f"{path} is cut short: {pixels.size} bytes for the shape {tuple(shape)}")
-    return pixels.reshape(shape)
+    start = 4 + 4 * content[3]
+    shape = [int.from_bytes(content[at : at + 4], "big") for at in range(4, start, 4)]
+    if len(content) - start != math.prod(shape):
+        raise InputError(f"{path} is cut short: {len(content):,} bytes for the shape {shape}")
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from shiftbed import _plugins
 from shiftbed.data.arrays import read_npz
+from shiftbed.data.files import found_path
 from shiftbed.data.folder import image_folder
 from shiftbed.data.sets import ImageSet
 from shiftbed.errors import InputError, unknown
@@ -72,17 +73,17 @@ def open_set(given: ImageSet | str | Path, *, name: str | None = None) -> ImageS
     known = {info.name: info for info in list_sets()}
     if isinstance(given, str) and given in known:
         return known[given].open()
-    path = Path(given).expanduser()
-    if path.is_dir():
+    path = found_path(given)
+    if path is not None and path.is_dir():
         return image_folder(path, name=name)
-    if path.is_file():
+    if path is not None:
         if path.suffix.lower() == ".npz":
             return read_npz(path, name)
         raise InputError(
             f"{given} is a file that is no image set; expected a folder of pictures or an .npz "
             "file with 'images' and 'labels'"
         )
-    if "/" in str(given) or path.suffix:
+    if "/" in str(given) or isinstance(given, Path):
         raise InputError(
             f"{given} does not exist; give a folder with one folder per class, an .npz file, or "
             f"one of {', '.join(known)}"

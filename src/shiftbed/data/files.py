@@ -9,7 +9,20 @@ from pathlib import Path
 from shiftbed.data.pictures import read_picture
 from shiftbed.data.sets import Labels, Picture, digest
 
-__all__ = ["FileSet"]
+__all__ = ["FileSet", "found_path"]
+
+
+def found_path(given: str | Path) -> Path | None:
+    """Return a path that the user gave, ``~`` expanded, if anything is there.
+
+    >>> found_path("no/such/thing") is None
+    True
+    """
+    try:
+        path = Path(given).expanduser()
+        return path if path.exists() else None
+    except (OSError, RuntimeError, ValueError):  # too long, no such home, a null character
+        return None
 
 
 class FileSet:

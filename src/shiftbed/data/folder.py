@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from shiftbed.data.files import FileSet
+from shiftbed.data.files import FileSet, found_path
 from shiftbed.errors import InputError
 
 __all__ = ["folder_name", "image_folder"]
@@ -23,10 +23,11 @@ def image_folder(path: str | Path, *, name: str | None = None, orient: bool = Fa
     read is reported when it is loaded. Hidden files are passed over. Classes are in the order
     of their names, as torchvision has them, but numbers sort as numbers.
     """
-    given, path = path, Path(path).expanduser()
-    if not path.is_dir():
-        what = "is a file, not a folder" if path.exists() else "does not exist"
+    given, found = path, found_path(path)
+    if found is None or not found.is_dir():
+        what = "does not exist" if found is None else "is a file, not a folder"
         raise InputError(f"{given} {what}; expected a folder with one folder per class")
+    path = found
     inside = sorted(_visible(path), key=lambda entry: _order(entry.name))
     folders = [(entry.name, _files(entry)) for entry in inside if entry.is_dir()]
     folders = [(class_name, files) for class_name, files in folders if files]
@@ -76,7 +77,7 @@ def folder_name(path: Path) -> str:
     >>> folder_name(Path("pets/val")), folder_name(Path("pets/test")), folder_name(Path("pets"))
     ('pets', 'pets-test', 'pets')
     """
-    path = path.expanduser().resolve()
+    path = path.resolve()
     split = path.name.casefold()
     if split in _SPLITS and path.parent.name:
         name = path.parent.name if split.startswith("val") else f"{path.parent.name}-{split}"

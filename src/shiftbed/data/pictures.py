@@ -18,15 +18,16 @@ from shiftbed.data.sets import Picture, UnreadablePicture
 
 __all__ = ["read_picture"]
 
+_PILLOW = r"PIL\."
+
 
 def read_picture(path: Path, *, orient: bool = False) -> Picture:
     """Return a picture file as uint8 (H, W, 3), or raise UnreadablePicture with the reason."""
     from PIL import Image, ImageOps, UnidentifiedImageError
 
+    _hush()
     try:
-        with warnings.catch_warnings(), Image.open(path) as image:
-            # Pillow warns of odd metadata and of large pictures; the pixels are what counts.
-            warnings.simplefilter("ignore")
+        with Image.open(path) as image:
             if _deep(image):
                 raise UnreadablePicture("16 bits or more per channel; convert it to 8 bits")
             if image.mode == "P" and "transparency" in image.info:
@@ -50,6 +51,17 @@ def read_picture(path: Path, *, orient: bool = False) -> Picture:
         raise UnreadablePicture(_said(problem)) from None
 
 
+def _hush() -> None:
+    """Let Pillow not warn of odd metadata and large pictures: it is the pixels that count.
+
+    Not by ``catch_warnings``, which is not safe in threads.
+    """
+    for _, _, _, module, _ in warnings.filters:
+        if getattr(module, "pattern", None) == _PILLOW:
+            return
+    warnings.filterwarnings("ignore", module=_PILLOW)
+
+
 def _deep(image: object) -> bool:
     """Whether a picture has more than 8 bits per channel, which ``mode`` may not show."""
     mode = str(getattr(image, "mode", ""))
@@ -58,7 +70,7 @@ def _deep(image: object) -> bool:
 
 
 def _said(problem: Exception) -> str:
-    text = str(problem).strip().rstrip(".")
+    text = (getattr(problem, "strerror", None) or str(problem)).strip().rstrip(".")
     if "truncated" in text or "Truncated" in text:
         return "truncated"
     return f"damaged: {text}" if text else f"damaged: {type(problem).__name__}"

@@ -247,7 +247,9 @@ def _matched(
         )
     if missing:
         near = str(unknown("class", missing[0], index.names())).partition("; ")[2]
-        hint = f" ({near})" if near.startswith("did you mean") else ""
+        # Where most are missing, what is like one of them is like it by chance.
+        likely = near.startswith("did you mean") and 2 * len(missing) <= len(classes)
+        hint = f" ({near})" if likely else ""
         raise InputError(
             f"{len(missing)} of the {len(classes):,} classes of {images} ({_listed(missing)}) are "
             f"not among the {len(keys):,} classes that {model} knows{hint}; {_WAYS_OUT}"
@@ -269,29 +271,30 @@ def _listed(names: Sequence[str]) -> str:
 
 
 class _KeyIndex:
-    """Finds outputs by key, and by any of the names that a key stands for."""
+    """Finds outputs by key, else by whole name, else by one of the words for it."""
 
     def __init__(self, keys: Sequence[str]) -> None:
-        self._exact: dict[str, list[int]] = {}
-        self._alias: dict[str, list[int]] = {}
+        self._tiers: list[dict[str, list[int]]] = [{}, {}, {}]
         for output, key in enumerate(keys):
-            self._exact.setdefault(key, []).append(output)
-            for alias in _aliases(key):
-                self._alias.setdefault(alias, []).append(output)
+            for tier, names in zip(self._tiers, _names(key), strict=True):
+                for name in names:
+                    tier.setdefault(name, []).append(output)
 
     def find(self, name: str) -> list[int]:
-        if name in self._exact:
-            return self._exact[name]
-        # Of a WordNet id's names, the first that says which output is meant decides.
-        candidates = [self._alias[alias] for alias in _aliases(name) if alias in self._alias]
-        return min(candidates, key=len, default=[])
+        """Return the output that a name means; several if it is not clear; none."""
+        for tier, names in zip(self._tiers, _names(name), strict=True):
+            found = [tier[one] for one in names if one in tier]
+            if found:
+                # Of several words for a class, one that only one output has decides.
+                return min(found, key=len)
+        return []
 
     def names(self) -> list[str]:
-        return [*self._exact, *self._alias]
+        return [name for tier in self._tiers for name in tier]
 
 
-def _aliases(key: str) -> list[str]:
-    words = imagenet_names().get(key) or (key, *key.split(", "))
-    return list(
-        dict.fromkeys(word.casefold().replace("_", " ").replace("-", " ").strip() for word in words)
-    )
+def _names(key: str) -> tuple[list[str], list[str], list[str]]:
+    """Return a key itself, its whole name, and the words that the name gives for it."""
+    words = imagenet_names().get(key) or tuple(key.split(", "))
+    plain = [word.casefold().replace("_", " ").replace("-", " ").strip() for word in words]
+    return [key], [", ".join(plain)], list(dict.fromkeys(plain))

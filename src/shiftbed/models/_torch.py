@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from shiftbed.data import digest
+from shiftbed.data import digest, found_path
 from shiftbed.errors import InputError
 from shiftbed.models.geometry import Geometry
 from shiftbed.models.keys import class_keys
@@ -145,9 +145,10 @@ def _hash(network: nn.Module, mean: Sequence[float], std: Sequence[float], dtype
 
 def read_checkpoint(path: str | Path) -> dict[str, torch.Tensor]:
     """Read a state dict, from torch's format (weights only) or safetensors."""
-    path = Path(path).expanduser()
-    if not path.is_file():
+    found = found_path(path)
+    if found is None or not found.is_file():
         raise InputError(f"there is no checkpoint {path}")
+    path = found
     if path.suffix == ".safetensors":
         from safetensors import SafetensorError
         from safetensors.torch import load_file

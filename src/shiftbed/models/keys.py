@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shiftbed.data import imagenet_classes, imagenet_names
+from shiftbed.data import found_path, imagenet_classes, imagenet_names
 from shiftbed.errors import InputError
 
-__all__ = ["class_keys", "read_classes", "wordnet_keys"]
+__all__ = ["class_keys", "read_classes", "text_lines", "wordnet_keys"]
 
 
 def class_keys(
@@ -41,14 +41,22 @@ def class_keys(
 
 def read_classes(path: str) -> tuple[str, ...]:
     """Read a file with one class per line, in the order of a model's outputs."""
-    try:
-        lines = Path(path).expanduser().read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
+    lines = text_lines(path)
+    if lines is None:
         raise InputError(
             f"cannot read the classes from {path!r}; expected imagenet-1k, or a text file with "
             "one class per line in the order of the outputs"
-        ) from None
-    return tuple(line.strip() for line in lines if line.strip())
+        )
+    return tuple(lines)
+
+
+def text_lines(path: str) -> list[str] | None:
+    """Return the lines of a text file that are not blank; None if it cannot be read."""
+    try:
+        lines = (found_path(path) or Path(path)).read_text("utf-8-sig").splitlines()
+    except (OSError, ValueError):
+        return None
+    return [line.strip() for line in lines if line.strip()]
 
 
 def wordnet_keys(names: list[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shiftbed.errors import InputError, unknown
+from shiftbed.models.keys import text_lines
 from shiftbed.models.model import Model
 from shiftbed.models.options import Options, read_options
 from shiftbed.models.registry import sources
@@ -91,10 +92,9 @@ def expand(patterns: str | Iterable[str]) -> list[str]:
 
 
 def _listed(path: str) -> list[str]:
-    try:
-        lines = Path(path).expanduser().read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise InputError(f"cannot read the list of models {path}: {problem}") from None
+    lines = text_lines(path)
+    if lines is None:
+        raise InputError(f"cannot read the list of models {path}; expected a text file")
     specs = [line.partition("#")[0].strip() for line in lines]
     specs = [spec for spec in specs if spec]
     if not specs:

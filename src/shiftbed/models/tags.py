@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from shiftbed.data import found_path
 from shiftbed.errors import InputError
 
 __all__ = ["read_tags", "tags_of"]
@@ -38,7 +39,7 @@ def tags_of(name: str, given: str | Mapping[str, Any] | None) -> dict[str, Any]:
 
 def read_tags(path: str | Path) -> dict[str, dict[str, Any]]:
     """Read a file of tags by model name; a name may be a wildcard, and later ones win."""
-    path = Path(path).expanduser()
+    path = found_path(path) or Path(path)
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as problem:

@@ -6,7 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from shiftbed.data import ClassMap, Combine, ImageSet, list_sets, open_set, read_class_map
+from shiftbed.data import (
+    ClassMap,
+    Combine,
+    ImageSet,
+    found_path,
+    list_sets,
+    open_set,
+    read_class_map,
+)
 from shiftbed.errors import InputError, unknown
 from shiftbed.settings.grammar import expand_braces, split_pattern
 from shiftbed.settings.setting import Metric, Setting, Shift
@@ -51,6 +59,8 @@ def resolve(
         for images, name, shift in pairs:
             metric: Metric = "agreement" if images.labels is None else "top1"
             found.setdefault(name, Setting(name, images, shift, metric, reading, combine))
+    if not found or "" in wanted:
+        raise InputError("the pattern names no setting; write SET, SET+SHIFT or a suite's name")
     return list(found.values())
 
 
@@ -97,6 +107,7 @@ class _Opener:
 
     def find(self, name: str) -> list[ImageSet]:
         """Return the image sets that a pattern's first part means."""
+        known = [*self._open, *self._variants]
         if not name:
             if not self.given:
                 raise InputError(
@@ -106,18 +117,15 @@ class _Opener:
             return self.given
         if name in self._open:
             return [self._open[name]]
-        if any(char in name for char in "*?[") and not Path(name).exists():
-            known = [*self._open, *self._variants]
+        if any(char in name for char in "*?[") and found_path(name) is None:
             matching = [one for one in dict.fromkeys(known) if fnmatchcase(one, name)]
             if not matching:
                 raise unknown("image set", name, known)
             return [images for one in matching for images in self.find(one)]
-        try:
-            images = open_set(name)
-        except InputError:
-            if self._open and not Path(name).exists():
-                raise unknown("image set", name, [*self._open, *self._variants]) from None
-            raise
+        if name not in self._variants and "/" not in name and found_path(name) is None:
+            suites = [one.name for one in list_suites()]
+            raise unknown("image set or suite", name, [*known, *suites])
+        images = open_set(name)
         self._open[name] = self._open.setdefault(images.name, images)
         return [self._open[name]]
 
@@ -136,7 +144,8 @@ def _named(data: DataLike | None) -> list[tuple[str | None, ImagesLike]]:
     named: list[tuple[str | None, ImagesLike]] = []
     for one in data:
         name, equals, path = one.partition("=") if isinstance(one, str) else ("", "", "")
-        if equals and name and "/" not in name and not Path(str(one)).exists():
+        whole = isinstance(one, str) and found_path(one) is not None
+        if equals and name and "/" not in name and not whole:
             named.append((name, path))
         else:
             named.append((None, one))

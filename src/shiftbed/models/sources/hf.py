@@ -14,7 +14,7 @@ from shiftbed.errors import InputError, MissingExtraError
 from shiftbed.models._torchvision import import_torchvision
 from shiftbed.models.geometry import Geometry, Interpolation
 from shiftbed.models.hub import cached_file, reachable
-from shiftbed.models.keys import wordnet_keys
+from shiftbed.models.keys import read_classes, text_lines, wordnet_keys
 from shiftbed.models.model import Model
 from shiftbed.models.options import Options
 from shiftbed.models.registry import source
@@ -184,8 +184,6 @@ def _classes(given: str | tuple[str, ...] | None) -> tuple[tuple[str, ...], Sequ
         keys = imagenet_classes()
         return keys, [imagenet_names()[key][0] for key in keys]
     if isinstance(given, str):
-        from shiftbed.models.keys import read_classes
-
         given = read_classes(given)
     names = imagenet_names()
     return given, [names[key][0] if key in names else key.replace("_", " ") for key in given]
@@ -194,13 +192,9 @@ def _classes(given: str | tuple[str, ...] | None) -> tuple[tuple[str, ...], Sequ
 def _prompts(path: str | None) -> list[str]:
     if path is None:
         return ["a photo of a {}."]
-    try:
-        lines = Path(path).expanduser().read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        raise InputError(
-            f"cannot read the prompts {path}; expected one per line, with {{}}"
-        ) from None
-    prompts = [line.strip() for line in lines if line.strip()]
+    prompts = text_lines(path)
+    if prompts is None:
+        raise InputError(f"cannot read the prompts {path}; expected one per line, with {{}}")
     wrong = [prompt for prompt in prompts if "{}" not in prompt]
     if wrong or not prompts:
         raise InputError(

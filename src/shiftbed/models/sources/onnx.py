@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shiftbed.assets import sha256_of
+from shiftbed.data import found_path
 from shiftbed.errors import InputError, MissingExtraError
 from shiftbed.models.geometry import Fit, Geometry
 from shiftbed.models.keys import class_keys
@@ -43,8 +44,8 @@ def _load(path: str, options: Options) -> Model:
         import onnxruntime
     except ImportError:
         raise MissingExtraError("onnx:", "onnx") from None
-    file = Path(path).expanduser()
-    if not file.is_file():
+    file = found_path(path)
+    if file is None or not file.is_file():
         raise InputError(f"there is no ONNX file {path}")
     if options.dtype != "float32" or options.compile:
         raise InputError(f"onnx:{path} computes as its file says; dtype and compile are torch's")

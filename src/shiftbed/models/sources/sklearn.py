@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from shiftbed.data import found_path
 from shiftbed.errors import InputError, MissingExtraError
 from shiftbed.models.geometry import Geometry
 from shiftbed.models.keys import class_keys
@@ -23,14 +24,14 @@ __all__ = ["estimator_model"]
 
 @source("sklearn", "sklearn:mine.skops")
 def _load(path: str, options: Options) -> Model:
-    file = Path(path).expanduser()
-    if file.suffix in {".pkl", ".pickle", ".joblib"}:
+    if Path(path).suffix in {".pkl", ".pickle", ".joblib"}:
         raise InputError(
             f"{path} is a pickle, which can run any code when it is opened, so it is refused; "
             "save the estimator with skops.io.dump(estimator, 'mine.skops'), or write a function "
             "that loads it and give python:module:function"
         )
-    if not file.is_file():
+    file = found_path(path)
+    if file is None or not file.is_file():
         raise InputError(f"there is no estimator {path}; expected a .skops file")
     try:
         from skops import io
