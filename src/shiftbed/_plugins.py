@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from functools import cache
 
+from shiftbed.errors import InputError
+
 __all__ = ["load"]
 
 
@@ -16,4 +18,10 @@ def load() -> None:
     from importlib.metadata import entry_points
 
     for entry in entry_points(group="shiftbed.plugins"):
-        entry.load()
+        try:
+            entry.load()
+        except Exception as problem:  # whatever another package's code raises
+            raise InputError(
+                f"the plugin {entry.name} ({entry.value}) cannot be imported "
+                f"({type(problem).__name__}: {problem}); mend or uninstall it"
+            ) from problem

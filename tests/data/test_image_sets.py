@@ -61,6 +61,21 @@ def test_it_agrees_with_torchvision(folder: Path) -> None:
         )
 
 
+def test_links_are_followed_and_loops_end(folder: Path, tmp_path: Path) -> None:
+    (folder / "dog" / "loop").symlink_to(folder / "dog")
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    (linked / "hund").symlink_to(folder / "dog")
+    (linked / "katze").symlink_to(folder / "cat")
+    assert image_folder(folder).ids[-1] == "dog/3.png"
+    assert image_folder(linked).ids == (
+        "hund/3.png",
+        "katze/1.png",
+        "katze/2.png",
+        "katze/more/4.png",
+    )
+
+
 def test_numeric_folders_are_in_the_order_of_numbers(tmp_path: Path) -> None:
     for name in ["0", "1", "2", "10", "100"]:
         (tmp_path / name).mkdir()

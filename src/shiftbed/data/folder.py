@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -28,42 +29,40 @@ def image_folder(path: str | Path, *, name: str | None = None, orient: bool = Fa
         what = "does not exist" if found is None else "is a file, not a folder"
         raise InputError(f"{given} {what}; expected a folder with one folder per class")
     path = found
-    inside = sorted(_visible(path), key=lambda entry: _order(entry.name))
-    folders = [(entry.name, _files(entry)) for entry in inside if entry.is_dir()]
-    folders = [(class_name, files) for class_name, files in folders if files]
-    files = [entry for entry in inside if entry.is_file()]
-    labels = None
-    if folders:
-        _check_labelled(path, files, [class_name for class_name, _ in folders])
-        labels = np.repeat(np.arange(len(folders)), [len(files) for _, files in folders])
-        files = [file for _, below in folders for file in below]
-    elif not files:
-        raise InputError(
-            f"{given} holds no pictures; expected a folder with one folder per class, "
-            "or pictures directly in it"
-        )
-    return FileSet(
-        name or folder_name(path),
-        path,
-        [file.relative_to(path).as_posix() for file in files],
-        labels,
-        [class_name for class_name, _ in folders],
-        orient=orient,
-    )
+    below = _files_below(path)
+    # A file's class is the first folder on its way.
+    loose = sorted(file for file in below if "/" not in file)
+    by_class: dict[str, list[str]] = {}
+    for file in below:
+        first, slash, _ = file.partition("/")
+        if slash:
+            by_class.setdefault(first, []).append(file)
+    classes = sorted(by_class, key=_order)
+    if not classes:
+        if not loose:
+            raise InputError(
+                f"{given} holds no pictures; expected a folder with one folder per class, "
+                "or pictures directly in it"
+            )
+        return FileSet(name or folder_name(path), path, loose, orient=orient)
+    _check_labelled(path, loose, classes)
+    ids = [file for one in classes for file in sorted(by_class[one])]
+    labels = np.repeat(np.arange(len(classes)), [len(by_class[one]) for one in classes])
+    return FileSet(name or folder_name(path), path, ids, labels, classes, orient=orient)
 
 
-def _check_labelled(path: Path, loose: list[Path], names: list[str]) -> None:
-    splits = [name for name in names if name.casefold() in _SPLITS]
-    if splits and len(splits) == len(names):
+def _check_labelled(path: Path, loose: list[str], classes: list[str]) -> None:
+    splits = [name for name in classes if name.casefold() in _SPLITS]
+    if splits and len(splits) == len(classes):
         raise InputError(
             f"{path} holds {' and '.join(splits)} rather than classes; "
             f"name one of them, as in {path / splits[-1]}"
         )
-    pictures = [file for file in loose if file.suffix.casefold() in _SUFFIXES]
+    pictures = [name for name in loose if Path(name).suffix.casefold() in _SUFFIXES]
     if pictures:
         raise InputError(
-            f"{path} holds both class folders ({', '.join(names[:3])}) and "
-            f"{len(pictures)} loose pictures ({pictures[0].name}), so it is not clear whether "
+            f"{path} holds both class folders ({', '.join(classes[:3])}) and "
+            f"{len(pictures)} loose pictures ({pictures[0]}), so it is not clear whether "
             "it is labelled; move the loose ones away, or into a class folder"
         )
 
@@ -87,18 +86,28 @@ def folder_name(path: Path) -> str:
     return "".join(char if char.isalnum() or char in "-_." else "-" for char in name)
 
 
-def _visible(folder: Path) -> list[Path]:
-    return [
-        entry
-        for entry in folder.iterdir()
-        if not entry.name.startswith(".") and entry.name.casefold() not in _LITTER
-    ]
+def _files_below(root: Path) -> list[str]:
+    """Return the paths of all files below a folder, with ``/`` between; links are followed."""
 
+    def refuse(problem: OSError) -> None:
+        raise InputError(f"cannot look into {problem.filename}: {problem.strerror}")
 
-def _files(folder: Path) -> list[Path]:
-    found: list[Path] = []
-    for entry in sorted(_visible(folder), key=lambda entry: entry.name):
-        found.extend(_files(entry) if entry.is_dir() else [entry])
+    found: list[str] = []
+    seen: set[str] = set()
+    for folder, folders, files in os.walk(root, onerror=refuse, followlinks=True):
+        real = os.path.realpath(folder)
+        if real in seen:  # a link back to where we came from
+            folders.clear()
+            continue
+        seen.add(real)
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        inner = Path(folder).relative_to(root).as_posix()
+        start = "" if inner == "." else f"{inner}/"
+        found.extend(
+            start + name
+            for name in files
+            if not name.startswith(".") and name.casefold() not in _LITTER
+        )
     return found
 
 

@@ -7,6 +7,7 @@ from shiftbed.models.geometry import Fit, Geometry, Interpolation
 from shiftbed.models.loading import ModelLike, expand, list_models, load
 from shiftbed.models.model import Model
 from shiftbed.models.options import Options
+from shiftbed.models.registry import source
 from shiftbed.models.tags import read_tags
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "list_models",
     "load",
     "read_tags",
+    "source",
 ]

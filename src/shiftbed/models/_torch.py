@@ -70,7 +70,8 @@ def torch_model(name: str, spec: str, own: Pretrained, options: Options) -> Mode
     device, dtype = _device(options.device), _dtype(options.dtype)
     network = own.network.eval().requires_grad_(False)
     mean, std = options.mean or own.mean, options.std or own.std
-    weights = _hash(network, mean, std, options.dtype)
+    how = f"{options.dtype}{' compiled' if options.compile else ''}"
+    weights = _hash(network, mean, std, how)
     module = _Normalised(network.to(dtype=dtype), mean, std, dtype).to(device).eval()
     geometry = options.geometry(own.geometry)
     if options.compile:
@@ -132,8 +133,8 @@ def _dtype(name: str) -> torch.dtype:
     return known[name]
 
 
-def _hash(network: nn.Module, mean: Sequence[float], std: Sequence[float], dtype: str) -> str:
-    parts: list[str | bytes] = [repr(network), repr(tuple(mean)), repr(tuple(std)), dtype]
+def _hash(network: nn.Module, mean: Sequence[float], std: Sequence[float], how: str) -> str:
+    parts: list[str | bytes] = [repr(network), repr(tuple(mean)), repr(tuple(std)), how]
     for key, value in network.state_dict().items():
         if isinstance(value, torch.Tensor):
             parts += [key, str(value.dtype), str(tuple(value.shape))]
