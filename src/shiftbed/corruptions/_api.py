@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -63,7 +64,9 @@ def corrupt(
         raise InputError(
             "one picture was given with a list of keys; give one key, or a batch (N, H, W, 3)"
         )
-    step = severity if severity is not None else spec.standard
+    # Numbers and words of NumPy name the same stream as Python's own.
+    step = int(severity) if severity is not None else spec.standard
+    seed = _whole(seed)
 
     from shiftbed.corruptions._random import Stream, draws
 
@@ -72,7 +75,7 @@ def corrupt(
         if rng is not None:
             generator = draws(rng)
         elif spec.random:
-            generator = Stream.keyed(seed, key, name, step)
+            generator = Stream.keyed(seed, str(key), name, step)
         source = np.ascontiguousarray(source)
         pixels = source if source.ndim == 3 else source[..., None]
         corrupted: Picture = spec.function(pixels, generator, *arguments, **options)
@@ -93,6 +96,13 @@ def corrupt(
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(place, range(len(keys))))
     return out
+
+
+def _whole(seed: int) -> int:
+    try:
+        return operator.index(seed)
+    except TypeError:
+        raise InputError(f"a seed is a whole number, but {seed!r} was given") from None
 
 
 def _check_options(spec: _registry.Spec, options: dict[str, Any]) -> None:

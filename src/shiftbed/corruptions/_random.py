@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftbed.corruptions._jit import Array, kernel
+from shiftbed.errors import InputError
 
 Size = int | tuple[int, ...]
 
@@ -96,7 +97,14 @@ class Stream:
 
 def draws(rng: np.random.RandomState | np.random.Generator | Stream) -> Draws:
     """Return the drawing methods of a generator that a caller gave."""
-    return Stream.from_generator(rng) if isinstance(rng, np.random.Generator) else rng
+    if isinstance(rng, np.random.Generator):
+        return Stream.from_generator(rng)
+    if not isinstance(rng, np.random.RandomState | Stream):
+        raise InputError(
+            "rng is a numpy.random.RandomState or a numpy.random.Generator, but "
+            f"{rng!r} was given"
+        )
+    return rng
 
 
 def legacy(rng: Draws) -> np.random.RandomState:
