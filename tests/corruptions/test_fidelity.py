@@ -95,7 +95,7 @@ def seeds(variant: str) -> dict[str, list[str]]:
 
 
 def cases(variant: str, name: str) -> Iterator[Case]:
-    options = {}
+    options: dict[str, Any] = {}
     if name == "pessimal_noise":
         options["matrix"] = REFERENCE / "pessimal_noise_matrix.npy"
     arrays = references(variant)
