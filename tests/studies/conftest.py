@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from shiftbed.corruptions import corruption_names
 from shiftbed.results import Identity, Manifest, Results, Store, answers
 from shiftbed.results.imported import import_results
 from shiftbed.studies import Grid
@@ -38,6 +39,10 @@ def results(tmp_path: Path) -> Results:
 
 @pytest.fixture
 def measure(results: Results) -> Measure:
+    return measuring(results)
+
+
+def measuring(results: Results) -> Measure:
     """Measure a model on a setting: right or wrong on each of some pictures of two classes."""
 
     def write(model: str, setting: str, right: npt.ArrayLike) -> None:
@@ -63,3 +68,17 @@ def measure(results: Results) -> Measure:
         store.finish(manifest, 1, True, False, {"seconds": 1.0})
 
     return write
+
+
+@pytest.fixture(scope="session")
+def mnist(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Two models on MNIST-C's fifteen corruptions, in memory, at one severity each."""
+    rng = np.random.default_rng(0)
+    results = Results(tmp_path_factory.mktemp("mnist") / "results")
+    for model, share in (("first", 0.8), ("second", 0.6)):
+        for setting, more in (
+            ("mnist-test", 0.15),
+            *((f"mnist-test+{name}", 0.0) for name in corruption_names("mnist-c")),
+        ):
+            measuring(results)(model, setting, rng.uniform(size=300) < share + more)
+    return results

@@ -7,13 +7,14 @@ import io
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from shiftbed import published
 from shiftbed.errors import InputError, unknown
+from shiftbed.metrics.estimate import check_level
 from shiftbed.studies.grid import Grid
 from shiftbed.studies.lines import (
     Scale,
@@ -31,6 +32,7 @@ __all__ = [
     "STANDARD",
     "BaselineFit",
     "Shape",
+    "Source",
     "baseline_for",
     "fit_baseline",
     "fit_baselines",
@@ -42,6 +44,8 @@ FloatArray = npt.NDArray[np.float64]
 
 #: A straight line, or two that meet at a knee.
 Shape = Literal["line", "knee"]
+#: Where a baseline comes from: a grid's own models, the package, or whichever is better.
+Source = Literal["auto", "results", "published"]
 
 #: The models that make a baseline unless others are chosen.
 STANDARD = ("category:standard",)
@@ -119,6 +123,7 @@ class BaselineFit:
     def band(self, clean: npt.ArrayLike, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the bootstrap band at clean accuracies."""
         expected = _expected(self.draws, clean, self.scale)
+        check_level(level)
         low, high = np.quantile(expected, [(1 - level) / 2, (1 + level) / 2], axis=0)
         return low, high
 
@@ -127,6 +132,7 @@ class BaselineFit:
         names = [*self.parameters]
         if parameter not in names:
             raise unknown("parameter of this fit", parameter, names)
+        check_level(level)
         values = self.draws[:, names.index(parameter)]
         low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
         return float(low), float(high)
@@ -208,6 +214,8 @@ def fit_baselines(
     >>> fit.models, round(fit.r2, 3)
     (20, 0.999)
     """
+    if shape is not None and shape not in get_args(Shape):
+        raise unknown("shape", shape, get_args(Shape))
     if resamples < 1:
         raise InputError(f"{resamples} resamples are none; the default is 1000")
     chosen, measured = grid.mask(models), np.isfinite(grid.accuracy)
@@ -362,7 +370,7 @@ def baseline_for(
     shifted: str,
     *,
     clean: str | None = None,
-    source: Literal["auto", "results", "published"] = "auto",
+    source: Source = "auto",
     models: Sequence[str] = STANDARD,
     scale: Scale = "logit",
     shape: Shape | None = None,
@@ -378,6 +386,8 @@ def baseline_for(
     >>> baseline_for(grid, "imagenet-sketch")[1]
     True
     """
+    if source not in get_args(Source):
+        raise unknown("baseline", source, get_args(Source))
     clean = clean or clean_of(shifted, grid)
     if source == "auto":
         standard = np.zeros(len(grid.models), bool)

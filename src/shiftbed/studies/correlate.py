@@ -14,6 +14,7 @@ import numpy.typing as npt
 from shiftbed import published
 from shiftbed.errors import InputError, unknown
 from shiftbed.metrics import Estimate
+from shiftbed.metrics.estimate import check_level
 from shiftbed.studies.baseline import STANDARD, fit_baselines
 from shiftbed.studies.grid import Grid
 from shiftbed.studies.lines import Scale, resample_counts
@@ -87,8 +88,8 @@ def correlations(
     array([[ 1. ],
            [-0.4]])
     """
-    if method not in ("pearson", "spearman"):
-        raise unknown("correlation", method, ["pearson", "spearman"])
+    check_method(method)
+    check_level(level)
     n = len(xs)
     # The very data first, then the resamples of it that hold two different x at least.
     spread = np.column_stack([np.ones(n), np.arange(n) - (n - 1) / 2])
@@ -99,6 +100,12 @@ def correlations(
     # A resample in which a column is constant tells nothing of it.
     low, high = np.nanquantile(drawn[1:], [(1 - level) / 2, (1 + level) / 2], axis=0)
     return drawn[0], np.minimum(low, drawn[0]), np.maximum(high, drawn[0])
+
+
+def check_method(method: str) -> None:
+    """Refuse a correlation that is neither Pearson's nor Spearman's."""
+    if method not in ("pearson", "spearman"):
+        raise unknown("correlation", method, ["pearson", "spearman"])
 
 
 def _repeated(columns: FloatArray, counts: FloatArray) -> FloatArray:

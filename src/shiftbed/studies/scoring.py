@@ -182,7 +182,7 @@ def _answers(request: _Request, cell: dict[str, Any]) -> dict[str, Any]:
 
 
 def _balanced(columns: dict[str, Any], level: float) -> Estimate:
-    return metrics.balanced_accuracy(columns["label"], columns["class1"], level=level)
+    return metrics.balanced_accuracy(columns["class1"], columns["label"], level=level)
 
 
 def _calibration(norm: Any) -> Callable[[dict[str, Any], float], Estimate]:

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from shiftbed.studies.correlate import check_method
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import RenderableType
@@ -262,6 +264,7 @@ def relative_tables(table: pa.Table, shifted: str) -> Iterator[RenderableType]:
 
 def correlation_tables(table: pa.Table, method: str) -> Iterator[RenderableType]:
     """Yield one table per natural shift: its correlation with every synthetic average."""
+    check_method(method)
     rows = table.to_pylist()
     for natural in dict.fromkeys(row["natural"] for row in rows):
         shown = _table(
