@@ -414,9 +414,11 @@ def sum_of_zooms(image: Array, factors: Sequence[float]) -> Array:
     lines[:, :-channels] = image.reshape(height, -1)
     total = np.zeros((height, width * channels), image.dtype)
     for factor in factors:
-        _add_zoomed(
-            lines, *_zoom_axis(height, factor, 1), *_zoom_axis(width, factor, channels), total
-        )
+        if factor == 1:
+            total += lines[:, :-channels]
+        else:
+            rows, columns = _zoom_axis(height, factor, 1), _zoom_axis(width, factor, channels)
+            _add_zoomed(lines, *rows, *columns, total)
     return total.reshape(image.shape)
 
 

@@ -7,9 +7,9 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
+from shiftbed import _plugins
 from shiftbed.errors import InputError, unknown
 
 #: The benchmarks' published parameter tables, and the side of the pictures they are for.
@@ -181,8 +181,7 @@ def _load() -> None:
     """Import the families, then whatever other packages offer as plugins."""
     for family in _FAMILIES:
         importlib.import_module(f"shiftbed.corruptions.{family}")
-    for point in entry_points(group="shiftbed.plugins"):
-        point.load()
+    _plugins.load()
 
 
 def get(name: str, variant: str) -> Spec:
