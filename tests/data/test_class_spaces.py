@@ -116,12 +116,13 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
     (
         {"classes": PETS, "keys": None, "outputs": 1000, "model": "net", "images": "pets"},
         r"net has 1,000 outputs and pets has 37 classes \(breed_0, breed_1, breed_2, ...\), and "
-        r"nothing says which output means which class; say what the outputs mean .* map them .* "
+        r"nothing says which output means which class; say what the outputs mean "
+        r"\(classes=imagenet-1k, .*\), give a class map .*, "
         r"or take a model trained on these classes",
     ),
     (
         {"classes": PETS, "keys": KEYS, "outputs": 1000, "model": "net", "images": "pets"},
-        r"37 of the 37 classes of pets .* are not among the 1,000 classes that net knows; say",
+        r"37 of the 37 classes of pets .* are not among the 1,000 classes that net knows; name",
     ),
     (
         {"classes": ["goldfish", "goldfsh"], "keys": KEYS, "outputs": 1000},

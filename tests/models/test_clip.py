@@ -13,7 +13,8 @@ from shiftbed.models._torchvision import import_torchvision
 
 import_torchvision()
 import torch  # noqa: E402
-import transformers  # noqa: E402
+
+transformers = pytest.importorskip("transformers")
 
 
 @pytest.fixture(scope="module")

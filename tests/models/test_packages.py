@@ -19,6 +19,8 @@ from shiftbed import InputError, data, models
     ],
 )
 def test_they_know_as_many_photographs_as_their_publishers_code(name: str, right: int) -> None:
+    if name.startswith("squeezenet"):
+        pytest.importorskip("h5py")
     try:
         photos = data.open_set("imagenet-photos")
         model = models.load(f"package:{name}")

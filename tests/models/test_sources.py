@@ -270,8 +270,7 @@ def hf_loop(network: torch.nn.Module, processor: Any):
 
 
 def case_hf(tmp_path: Path) -> Case:
-    import transformers
-
+    transformers = pytest.importorskip("transformers")
     torch.manual_seed(6)
     config = transformers.ViTConfig(
         hidden_size=32,
@@ -300,11 +299,10 @@ def sklearn_rows(size: int) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def sklearn_case(estimator: Any, tmp_path: Path, method: str) -> Case:
-    import skops.io
-
+    skops = pytest.importorskip("skops.io")
     rng = np.random.default_rng(7)
     estimator.fit(rng.random((60, 64), np.float32), np.arange(60) % 3)
-    skops.io.dump(estimator, tmp_path / "mine.skops")
+    skops.dump(estimator, tmp_path / "mine.skops")
     row = sklearn_rows(8)
 
     def loop(picture: np.ndarray) -> np.ndarray:

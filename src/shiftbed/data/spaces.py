@@ -131,16 +131,16 @@ def match_classes(
     else:
         raise InputError(
             f"{model} has {outputs:,} outputs and {images} has {len(classes):,} classes "
-            f"({_listed(classes)}), and nothing says which output means which class; "
+            f"({_listed(classes)}), and nothing says which output means which class; say what "
+            "the outputs mean (classes=imagenet-1k, or a file with one class per line), "
             f"{_WAYS_OUT}"
         )
     return ClassSpace(tuple(classes), outputs, members, combine, multilabel)
 
 
 _WAYS_OUT = (
-    "say what the outputs mean (classes=imagenet-1k, or a file with one class per line), "
-    "map them (a class map: a CSV file with the columns class,output, several lines for a "
-    "class that several outputs mean), or take a model trained on these classes"
+    "give a class map (a CSV file with the columns class,output, and several lines for a class "
+    "that several outputs mean), or take a model trained on these classes"
 )
 
 
@@ -252,7 +252,8 @@ def _matched(
         hint = f" ({near})" if likely else ""
         raise InputError(
             f"{len(missing)} of the {len(classes):,} classes of {images} ({_listed(missing)}) are "
-            f"not among the {len(keys):,} classes that {model} knows{hint}; {_WAYS_OUT}"
+            f"not among the {len(keys):,} classes that {model} knows{hint}; "
+            f"name them as it does (WordNet ids and their words are understood), {_WAYS_OUT}"
         )
     members = tuple(tuple(outputs) for outputs in found)
     if len(set(members)) < len(members):
