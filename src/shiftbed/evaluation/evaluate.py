@@ -16,6 +16,7 @@ from shiftbed.run import (
     Plan,
     check_models,
     execute,
+    library_threads,
     limited,
     make_plan,
     on_backend,
@@ -214,7 +215,8 @@ def prepare(
             reference = load(baseline, **options)
             loaded.insert(0, reference)
         name = reference.name
-    loaded = [on_backend(model, backend) for model in loaded]
+    threads = library_threads(len(loaded))
+    loaded = [on_backend(model, backend, threads) for model in loaded]
     plan = make_plan(loaded, wanted, Store(results), seed=seed, keep_logits="logits" in keep)
     return plan, name
 

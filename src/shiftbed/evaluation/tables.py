@@ -135,6 +135,7 @@ def _grid(title: str, texts: Sequence[str], numbers: Sequence[str]) -> Table:
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
         pad_edge=False,
+        show_edge=False,
     )
     for name in texts:
         table.add_column(name, overflow="fold")

@@ -8,6 +8,7 @@ from shiftbed.run.local import COMPUTE_BATCH, Progress, Watch, execute
 from shiftbed.run.plan import SLICE, Cell, Plan, Unit, make_plan
 from shiftbed.run.progress import shown
 from shiftbed.run.sample import limited, sample
+from shiftbed.run.threads import library_threads
 
 __all__ = [
     "BACKENDS",
@@ -22,6 +23,7 @@ __all__ = [
     "check_models",
     "estimate",
     "execute",
+    "library_threads",
     "limited",
     "make_plan",
     "on_backend",

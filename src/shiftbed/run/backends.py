@@ -23,7 +23,7 @@ BACKENDS = ("torch", "onnxruntime")
 TOLERANCE = 1e-4
 
 
-def on_backend(model: Model, backend: str | None) -> Model:
+def on_backend(model: Model, backend: str | None, threads: int = 1) -> Model:
     """Return a model that computes with a backend; one that is no torch network, as it is.
 
     It is another model to the results: its last digits differ, so the two are never mixed.
@@ -39,8 +39,11 @@ def on_backend(model: Model, backend: str | None) -> Model:
     height, width = model.geometry.size or (224, 224)
     shape = (2, height, width, model.geometry.channels or 3)
     sample = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
     session = onnxruntime.InferenceSession(
-        _exported(model, _as_tensor(sample)), providers=["CPUExecutionProvider"]
+        _exported(model, _as_tensor(sample)), options, providers=["CPUExecutionProvider"]
     )
 
     def predict(batch: npt.NDArray[np.uint8]) -> npt.ArrayLike:

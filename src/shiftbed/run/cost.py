@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from shiftbed.errors import InputError
 from shiftbed.models import Geometry, Model
 from shiftbed.run.local import COMPUTE_BATCH, logits_of
 from shiftbed.run.plan import Plan
+from shiftbed.run.threads import cores, lanes, torch_threads
 from shiftbed.settings import Shift
 
 __all__ = ["Cost", "check_models", "estimate", "first_picture"]
@@ -24,17 +24,19 @@ BYTES_PER_PREDICTION = 14
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of work on pictures, by all threads together, and of the models."""
+    """Seconds of one thread's work on pictures, and on models; and what it leaves on disk."""
 
     pictures: float
     models: float
     workers: int
+    lanes: int
     bytes: int
 
     @property
     def seconds(self) -> float:
-        """How long it should take in all."""
-        return self.pictures / self.workers + self.models
+        """How long it should take in all, if the threads keep to the cores that there are."""
+        alone = max(self.pictures / self.workers, self.models / self.lanes)
+        return max(alone, (self.pictures + self.models) / cores())
 
 
 def first_picture(images: ImageSet) -> Picture:
@@ -96,11 +98,13 @@ def estimate(plan: Plan, workers: int | None = None) -> Cost:
         pictures += count * _seconds(
             partial(corrupt, shown, shift.corruption, shift.severity, variant=shift.variant)
         )
-    for (place, model), count in batches.items():
-        batch = [model.geometry.apply(samples[place])] * min(COMPUTE_BATCH, len(sets[place]))
-        models += count * _seconds(partial(logits_of, model, batch))
-    workers = workers or os.cpu_count() or 1
-    return Cost(pictures, models, workers, plan.predictions * BYTES_PER_PREDICTION)
+    with torch_threads(len({model for _, model in batches})):
+        for (place, model), count in batches.items():
+            batch = [model.geometry.apply(samples[place])] * min(COMPUTE_BATCH, len(sets[place]))
+            models += count * _seconds(partial(logits_of, model, batch))
+    workers = workers or cores()
+    beside = lanes(len({model for _, model in batches}))
+    return Cost(pictures, models, workers, beside, plan.predictions * BYTES_PER_PREDICTION)
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -1,15 +1,14 @@
-"""The engine for one machine: threads for the pictures, this thread for the models."""
+"""The engine for one machine: some threads for the pictures, others for the models."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import chain, groupby
 from threading import Lock
 from typing import TypeVar
 
@@ -21,6 +20,7 @@ from shiftbed.errors import InputError
 from shiftbed.models import Geometry, Model
 from shiftbed.results import Store, answers
 from shiftbed.run.plan import Cell, Plan, Unit
+from shiftbed.run.threads import cores, lanes, torch_threads
 
 __all__ = ["COMPUTE_BATCH", "Progress", "Watch", "execute", "logits_of"]
 
@@ -59,7 +59,7 @@ def execute(
     ``workers`` threads decode and corrupt, ``batch_size`` pictures at a time, ahead of the
     models by a few batches and no more. Neither changes what is stored.
     """
-    workers = workers or os.cpu_count() or 1
+    workers = cores() if workers is None else workers
     if workers < 1 or batch_size < 1:
         raise InputError(
             f"workers is {workers} and batch size {batch_size}; both must be at least 1"
@@ -69,14 +69,15 @@ def execute(
         store.begin(cell.manifest)
         store.write_pictures(cell.manifest.identity.pictures, cell.setting.images.ids)
     ledger = _Ledger(plan, store, {"workers": workers, "batch_size": batch_size})
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="shiftbed")
-    try:
-        tasks = _tasks(plan.units, plan.seed, batch_size)
-        ready = _ahead(pool, tasks, ahead=2 * workers + 2)
-        for _, batches in groupby(ready, key=lambda batch: id(batch.unit)):
-            _score(batches, plan, store, ledger, watch)
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    models = {cell.model for cell in plan.cells}
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="shiftbed-pictures")
+    with torch_threads(len(models)), _Lanes(models) as computing:
+        try:
+            ready = _ahead(pool, _tasks(plan.units, plan.seed, batch_size), 2 * workers + 2)
+            for _, batches in groupby(ready, key=lambda batch: id(batch.unit)):
+                _score(batches, plan, store, computing, ledger, watch)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 # Pictures: decoded once, each geometry once, each shift once.
@@ -188,49 +189,80 @@ def _ahead(pool: ThreadPoolExecutor, tasks: Iterable[Callable[[], T]], ahead: in
 # Models
 
 
+class _Lanes:
+    """Models beside each other, each in one thread at a time: it need not be thread-safe."""
+
+    def __init__(self, models: Collection[Model]) -> None:
+        self._pool = ThreadPoolExecutor(lanes(len(models)), thread_name_prefix="shiftbed-model")
+        self._turn = {model: Lock() for model in models}
+        self._running: list[Future[npt.NDArray[np.float32]]] = []
+        self.seconds = dict.fromkeys(models, 0.0)
+
+    def __enter__(self) -> _Lanes:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def show(
+        self, models: Iterable[Model], pictures: Sequence[Pictures]
+    ) -> list[Future[npt.NDArray[np.float32]]]:
+        """Have models see a batch, once they are done with the one before the last."""
+        started = [self._pool.submit(self._compute, model, pictures) for model in models]
+        for earlier in self._running:
+            earlier.result()
+        self._running = started
+        return started
+
+    def _compute(self, model: Model, pictures: Sequence[Pictures]) -> npt.NDArray[np.float32]:
+        with self._turn[model]:
+            begun = time.perf_counter()
+            logits = logits_of(model, pictures)
+            self.seconds[model] += time.perf_counter() - begun
+            return logits
+
+
 def _score(
-    batches: Iterable[_Batch], plan: Plan, store: Store, ledger: _Ledger, watch: Watch
+    batches: Iterable[_Batch],
+    plan: Plan,
+    store: Store,
+    computing: _Lanes,
+    ledger: _Ledger,
+    watch: Watch,
 ) -> None:
     """Show one unit's pictures to its models, and write a part for each of its cells."""
-    logits: dict[Model, list[npt.NDArray[np.float32]]] = {}
+    first, rest = _peek(batches)
+    unit = first.unit
+    models = list(dict.fromkeys(cell.model for cell in unit.cells))
+    before = dict(computing.seconds)
+    logits: list[list[Future[npt.NDArray[np.float32]]]] = []
     index: list[npt.NDArray[np.int32]] = []
     skipped: list[tuple[str, str]] = []
     waiting: list[Pictures] = []
-    unit: Unit | None = None
     preparing = 0.0
-    computing: dict[Model, float] = {}
-
-    def compute(pictures: list[Pictures]) -> None:
-        for model in logits:
-            begun = time.perf_counter()
-            logits[model].append(logits_of(model, pictures))
-            computing[model] += time.perf_counter() - begun
-
-    for batch in batches:
-        if unit is None:
-            unit = batch.unit
-            logits = {cell.model: [] for cell in unit.cells}
-            computing = dict.fromkeys(logits, 0.0)
+    for batch in rest:
         index.append(batch.chunk.index)
         skipped += batch.chunk.skipped
         preparing += batch.seconds
         waiting += batch.pictures
         while len(waiting) >= COMPUTE_BATCH:
-            compute(waiting[:COMPUTE_BATCH])
+            logits.append(computing.show(models, waiting[:COMPUTE_BATCH]))
             del waiting[:COMPUTE_BATCH]
-    if unit is None:
-        return
     if waiting:
-        compute(waiting)
+        logits.append(computing.show(models, waiting))
     places = np.concatenate(index)
     labels = unit.images.labels
-    for cell in unit.cells:
-        outputs = np.concatenate(
-            [np.empty((0, cell.model.outputs), np.float32), *logits[cell.model]]
+    outputs = {
+        model: np.concatenate(
+            [np.empty((0, model.outputs), np.float32), *(batch[i].result() for batch in logits)]
         )
-        scores = outputs if cell.space is None else cell.space.scores(outputs)
+        for i, model in enumerate(models)
+    }
+    for cell in unit.cells:
+        given = outputs[cell.model]
+        scores = given if cell.space is None else cell.space.scores(given)
         rows = answers(places, scores, None if labels is None else labels[places])
-        kept = outputs if plan.keep_logits else None
+        kept = given if plan.keep_logits else None
         store.write_part(cell.manifest.key, unit.slice, rows, skipped, kept)
         ranks = rows["rank_true"].drop_null().to_numpy()
         watch(
@@ -241,7 +273,13 @@ def _score(
                 correct=None if labels is None else int((ranks == 1).sum()),
             )
         )
-        ledger.record(cell, preparing, computing[cell.model])
+        ledger.record(cell, preparing, computing.seconds[cell.model] - before[cell.model])
+
+
+def _peek(batches: Iterable[_Batch]) -> tuple[_Batch, Iterator[_Batch]]:
+    iterator = iter(batches)
+    first = next(iterator)
+    return first, chain([first], iterator)
 
 
 def logits_of(model: Model, pictures: Sequence[Pictures]) -> npt.NDArray[np.float32]:
