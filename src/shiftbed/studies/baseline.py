@@ -390,9 +390,7 @@ def baseline_for(
         raise unknown("baseline", source, get_args(Source))
     clean = clean or clean_of(shifted, grid)
     if source == "auto":
-        standard = np.zeros(len(grid.models), bool)
-        for pattern in models:
-            standard |= grid.matching(pattern)
+        standard = grid.mask(models, lenient=True)
         for setting in (clean, shifted):
             standard &= np.isfinite(grid.with_setting(setting).column(setting))
         shipped = any(

@@ -201,27 +201,26 @@ class Grid:
         values: FloatArray = self.n[:, self.at(setting)]
         return values
 
-    def mask(self, chosen: Iterable[str] | None) -> npt.NDArray[np.bool_]:
+    def mask(self, chosen: Iterable[str] | None, *, lenient: bool = False) -> npt.NDArray[np.bool_]:
         """Return which models are chosen, by name, by pattern or as ``category:NAME``.
 
         A leading ``-`` takes away from what stands before it, also where it takes nothing;
-        None chooses all.
+        None chooses all. A choice of nobody is refused unless ``lenient``.
         """
         if chosen is None:
             return np.ones(len(self.models), bool)
         mask = np.zeros(len(self.models), bool)
         for pattern in [chosen] if isinstance(chosen, str) else chosen:
             if pattern.startswith("-"):
-                mask &= ~self.matching(pattern[1:])
+                mask &= ~self._matching(pattern[1:])
                 continue
-            found = self.matching(pattern)
-            if not found.any():
+            found = self._matching(pattern)
+            if not found.any() and not lenient:
                 raise self._nothing(pattern)
             mask |= found
         return mask
 
-    def matching(self, pattern: str) -> npt.NDArray[np.bool_]:
-        """Return which models a name, a pattern or ``category:NAME`` means; none is no error."""
+    def _matching(self, pattern: str) -> npt.NDArray[np.bool_]:
         # A plain name may hold brackets: it is looked up before it is a pattern.
         if pattern in self._models:
             found = [model == pattern for model in self.models]

@@ -260,9 +260,7 @@ def _expand(grid: Grid, comparison: Comparison, needed: set[str]) -> list[tuple[
 
 
 def _measured(grid: Grid, patterns: Sequence[str], needed: set[str]) -> _Rows:
-    mask = np.zeros(len(grid.models), bool)
-    for pattern in patterns:
-        mask |= grid.matching(pattern)
+    mask = grid.mask(patterns, lenient=True)
     for setting in needed:
         mask &= np.isfinite(grid.column(setting))
     return tuple(int(row) for row in np.flatnonzero(mask))
