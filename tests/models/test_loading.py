@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import json
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,12 @@ def test_expand(here: Path) -> None:
         "package:efficientnet_lite1",
     ]
     assert models.expand(["onnx:a.onnx,size=64", "onnx:a.onnx,size=64"]) == ["onnx:a.onnx,size=64"]
+    (here / "a[1].onnx").write_bytes(b"")
+    assert models.expand("onnx:*.onnx,size=64") == [
+        "onnx:a[1].onnx,size=64",
+        "onnx:not.onnx,size=64",
+    ]
+    assert models.expand("onnx:a[1].onnx") == ["onnx:a[1].onnx"]
     wild = models.expand("timm:resnet[13]*.a1_in1k,size=160")
     assert "timm:resnet18.a1_in1k,size=160" in wild
     assert "timm:resnet34.a1_in1k,size=160" in wild
@@ -168,7 +175,7 @@ def test_expand(here: Path) -> None:
     ("pattern", "sentence"),
     [
         ("timm:resnett*", "no model of timm: matches 'resnett\\*'"),
-        ("onnx:*.onnx", "has no list of models to match"),
+        ("onnx:*.onx", "no file matches '\\*.onx'"),
         ("@missing.txt", "cannot read the list of models missing.txt"),
         ("@empty.txt", "is empty; expected one spec per line"),
         ("resnet18", "is no model spec"),
@@ -313,3 +320,54 @@ def test_class_keys() -> None:
     names = [", ".join(words) for words in imagenet_names().values()]
     assert wordnet_keys(names) == imagenet_classes()
     assert wordnet_keys(names[::-1]) == tuple(names[::-1])
+
+
+@pytest.mark.parametrize(
+    ("missing", "spec", "extra"),
+    [
+        ("timm", "timm:resnet18", "timm"),
+        ("torchvision", "torchvision:resnet18", "torch"),
+        ("onnxruntime", "onnx:a.onnx", "onnx"),
+        ("transformers", "hf:some/where", "hf"),
+        ("skops", "sklearn:not.skops", "sklearn"),
+        ("h5py", "package:squeezenet1_1_keras", "hdf5"),
+    ],
+)
+def test_a_missing_extra_is_named(
+    here: Path, monkeypatch: pytest.MonkeyPatch, missing: str, spec: str, extra: str
+) -> None:
+    if missing == "torchvision":
+        from shiftbed.models import _torchvision
+
+        _torchvision.import_torchvision.cache_clear()
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(InputError, match=rf"pip install 'shiftbed\[{extra}\]'"):
+        models.load(spec)
+
+
+def test_models_without_their_library_are_left_out_of_lists(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "timm", None)
+    listed = models.list_models("efficientnet*")
+    assert "package:efficientnet_lite0" in listed
+    assert not any(spec.startswith("timm:") for spec in listed)
+
+
+def test_larger_imagenets_have_their_wordnet_ids() -> None:
+    import timm
+
+    from shiftbed.data import match_classes
+    from shiftbed.models.sources.timm import as_pretrained
+
+    class Twelve(torch.nn.Module):
+        num_classes = 11821
+        pretrained_cfg = timm.get_pretrained_cfg("resnet50.a1_in1k").to_dict() | {
+            "num_classes": 11821
+        }
+
+    keys = as_pretrained(Twelve()).keys
+    assert keys is not None
+    assert len(keys) == 11821
+    goldfish = match_classes(["goldfish"], keys, 11821).members
+    assert keys[goldfish[0][0]] == "n01443537"

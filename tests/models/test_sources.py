@@ -181,7 +181,7 @@ def case_python(tmp_path: Path) -> Case:
 
 def onnx_file(path: Path, *, layout: str, batch: int | str, size: int, channels: int = 3) -> Path:
     """A small convolutional network, written node by node."""
-    import onnx
+    onnx = pytest.importorskip("onnx")
     from onnx import TensorProto, helper, numpy_helper
 
     rng = np.random.default_rng(5)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from shiftbed.errors import InputError, unknown
+from shiftbed.data import found_path
+from shiftbed.errors import InputError, MissingExtraError, unknown
 from shiftbed.models.keys import text_lines
 from shiftbed.models.model import Model
 from shiftbed.models.options import Options, read_options
@@ -75,7 +78,10 @@ def _parsed(spec: str) -> tuple[str, str, dict[str, str]]:
 
 
 def expand(patterns: str | Iterable[str]) -> list[str]:
-    """Return specs for specs, wildcards (``timm:resnet*.a1_in1k``) and list files (``@file``).
+    """Return specs for specs, wildcards and list files (``@file``).
+
+    A wildcard is matched with the source's list (``timm:resnet*.a1_in1k``) or, where it has
+    none, with files (``onnx:nets/*.onnx``).
 
     A list file has one spec or wildcard per line; ``#`` begins a comment.
     """
@@ -104,16 +110,18 @@ def _listed(path: str) -> list[str]:
 
 def _wild(pattern: str) -> list[str]:
     prefix, rest, own = _parsed(pattern)
-    names = sources()[prefix].names()
-    if not names:
-        raise InputError(
-            f"{prefix}: has no list of models to match {rest!r} against; name each model"
-        )
     options = "".join(f",{key}={value}" for key, value in own.items())
-    found = [f"{prefix}:{name}{options}" for name in names if fnmatchcase(name, rest)]
+    names = sources()[prefix].names()
+    if names:
+        found = [name for name in names if fnmatchcase(name, rest)]
+    else:  # the user's own files, one of which may have such a name
+        # Not Path.glob, which takes no absolute pattern.
+        found = sorted(glob.glob(rest, recursive=True)) or [rest]  # noqa: PTH207
+        if found == [rest] and found_path(rest) is None:
+            raise InputError(f"no file matches {rest!r}")
     if not found:
         raise InputError(f"no model of {prefix}: matches {rest!r}; see `shiftbed list models`")
-    return found
+    return [f"{prefix}:{name}{options}" for name in found]
 
 
 def list_models(pattern: str | None = None) -> list[str]:
@@ -126,9 +134,10 @@ def list_models(pattern: str | None = None) -> list[str]:
     wanted = "*" if pattern is None else pattern
     if not any(char in wanted for char in "*?["):
         wanted = f"*{wanted}*"
-    return [
-        f"{entry.prefix}:{name}"
-        for entry in sources().values()
-        for name in entry.names()
-        if fnmatchcase(name, wanted)
-    ]
+    found: list[str] = []
+    for entry in sources().values():
+        # A source whose library is not installed has nothing to list.
+        with contextlib.suppress(MissingExtraError):
+            names = entry.names()
+            found.extend(f"{entry.prefix}:{name}" for name in names if fnmatchcase(name, wanted))
+    return found

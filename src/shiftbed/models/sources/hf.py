@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -74,13 +73,11 @@ def _load(repository: str, options: Options) -> Model:
         raise InputError(f"hf:{repository} cannot be loaded ({said[:240]})") from None
     own = Pretrained(
         network,
-        geometry_of(processor),
-        tuple(processor.image_mean or (0.0,)),
-        tuple(processor.image_std or (1.0,)),
+        _checked_geometry(processor, repository),
+        *_normalisation(processor),
         keys,
         {"architecture": config.model_type},
     )
-    _check(processor, own, repository)
     return torch_model(Path(repository).name, f"hf:{repository}", own, options)
 
 
@@ -113,24 +110,33 @@ def geometry_of(processor: Any) -> Geometry:
     )
 
 
-def _check(processor: Any, own: Any, repository: str) -> None:
+def _normalisation(processor: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    if not processor.do_normalize:
+        return (0.0,), (1.0,)
+    return tuple(processor.image_mean), tuple(processor.image_std)
+
+
+def _checked_geometry(processor: Any, repository: str) -> Geometry:
     """Refuse a processor that does something to pictures which a geometry does not say."""
     ramp = np.linspace(0, 255, 301, dtype=np.uint8)
-    picture = np.stack([np.tile(ramp, (403, 1)), np.tile(ramp[::-1], (403, 1))] * 2, -1)[..., :3]
-    picture = np.ascontiguousarray(picture)
-    theirs = processor(images=picture, return_tensors="np")["pixel_values"][0]
-    ours = own.geometry.apply(picture).astype(np.float32).transpose(2, 0, 1) / 255
-    ours = (ours - np.reshape(own.mean, (-1, 1, 1))) / np.reshape(own.std, (-1, 1, 1))
-    # Two of 255 levels: transformers resizes tensors by default, which may differ by rounding.
-    within = 2.5 / 255 / min(own.std)
-    if theirs.shape != ours.shape or not math.isclose(
-        float(np.abs(theirs - ours).max()), 0, abs_tol=within
-    ):
+    picture = np.stack([np.tile(level, (403, 1)) for level in (ramp, ramp[::-1], ramp)], -1)
+    try:
+        geometry = geometry_of(processor)
+        mean, std = _normalisation(processor)
+        theirs = processor(images=picture, return_tensors="np")["pixel_values"][0]
+        ours = geometry.apply(picture).astype(np.float32).transpose(2, 0, 1) / 255
+        ours = (ours - np.reshape(mean, (-1, 1, 1))) / np.reshape(std, (-1, 1, 1))
+        # Of 255 levels: transformers resizes tensors by default, which may round otherwise.
+        equal = theirs.shape == ours.shape and np.abs(theirs - ours).max() < 2.5 / 255 / min(std)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        equal = False
+    if not equal:
         raise InputError(
             f"the image processor of hf:{repository} ({type(processor).__name__}) prepares "
             "pictures in a way that is not known here; write a function that does it and give "
             "python:module:function"
         )
+    return geometry
 
 
 def _zero_shot(clip: Any, tokenizer: Any, options: Options) -> tuple[Any, tuple[str, ...]]:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from shiftbed.data import imagenet_classes
 from shiftbed.errors import InputError, MissingExtraError, unknown
 from shiftbed.models._torchvision import import_torchvision
 from shiftbed.models.geometry import Fit, Geometry
@@ -45,6 +44,8 @@ def _load(name: str, options: Options) -> Model:
     tags = {one.partition(".")[2] for one in timm.list_models(f"{architecture}.*", pretrained=True)}
     if tag and tag not in tags:
         raise unknown(f"weights of timm's {architecture} named", tag, tags)
+    if timm.get_pretrained_cfg(name).num_classes == 0:
+        raise InputError(f"timm:{name} gives features, not classes; choose one with a classifier")
     try:
         at_hand = _local(timm, name)
         network = timm.create_model(name, pretrained=True, pretrained_cfg_overlay=at_hand)
@@ -78,11 +79,14 @@ def as_pretrained(network: Any) -> Pretrained:
     """Return a timm network with timm's own evaluation transform."""
     from shiftbed.models._torch import Pretrained
 
-    config = _timm().data.resolve_model_data_config(network)
+    data = _timm().data
+    config = data.resolve_model_data_config(network)
     own = network.pretrained_cfg
     keys = None
-    if network.num_classes == 1000 and own.get("num_classes") == 1000:
-        keys = imagenet_classes()
+    if network.num_classes == own.get("num_classes"):
+        # ImageNet's 1,000, or one of the larger sets that timm knows the order of.
+        subset = data.infer_imagenet_subset(own)
+        keys = subset and tuple(data.ImageNetInfo(subset).label_names())
     return Pretrained(
         network,
         geometry_of(config),
