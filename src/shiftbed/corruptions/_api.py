@@ -62,7 +62,8 @@ def corrupt(
         keys = [key]
     else:
         raise InputError(
-            "one picture was given with a list of keys; give one key, or a batch (N, H, W, 3)"
+            f"one picture has one key, a string, but {key!r} was given; "
+            "a list of keys goes with a batch (N, H, W, 3)"
         )
     # Numbers and words of NumPy name the same stream as Python's own.
     step = int(severity) if severity is not None else spec.standard
@@ -140,13 +141,12 @@ def _check_picture(picture: object) -> None:
 
 
 def _batch_keys(key: str | Sequence[str], count: int) -> Sequence[str]:
-    if isinstance(key, str):
-        if key:
-            raise InputError(
-                f"a batch of {count} pictures needs a list of {count} keys, but the one key "
-                f"{key!r} was given"
-            )
+    if isinstance(key, str) and not key:
         return [str(i) for i in range(count)]
+    if isinstance(key, str) or not isinstance(key, Sequence | np.ndarray):
+        raise InputError(
+            f"a batch of {count} pictures needs a list of {count} keys, but {key!r} was given"
+        )
     if len(key) != count:
         raise InputError(f"a batch of {count} pictures needs {count} keys, not {len(key)}")
     return key

@@ -91,6 +91,8 @@ class CorruptedDataset:
     def __getitem__(self, index: int) -> Any:
         if index < 0:
             index += len(self)
+        if not 0 <= index < len(self):
+            raise IndexError(f"there are {len(self)} pictures")
         item = self.dataset[index]
         if isinstance(item, tuple):
             return (self.corruption(item[0], key=str(index)), *item[1:])
@@ -107,14 +109,23 @@ def _is_tensor(picture: object) -> bool:
 
 def _to_array(picture: Any) -> Any:
     if isinstance(picture, np.ndarray):
+        if picture.ndim == 4:
+            raise InputError(
+                f"a Corruption takes one picture, but an array of shape {picture.shape} was "
+                "given; corrupt(...) takes batches"
+            )
         return picture
     if _is_tensor(picture):
-        array = picture.detach().cpu().numpy()
-        if array.ndim != 3 or array.shape[0] not in (1, 3):
+        if picture.ndim != 3 or picture.shape[0] not in (1, 3):
             raise InputError(
-                f"a picture tensor has shape (1 or 3, H, W), but {tuple(array.shape)} was given"
+                f"a picture tensor has shape (1 or 3, H, W), but {tuple(picture.shape)} was given"
             )
-        return array.transpose(1, 2, 0)
+        if str(picture.dtype) != "torch.uint8":
+            raise InputError(
+                f"a picture tensor is uint8, but {picture.dtype} was given; "
+                "scale it to 0..255 and convert it"
+            )
+        return picture.detach().cpu().numpy().transpose(1, 2, 0)
     mode = getattr(picture, "mode", None)
     if mode in ("L", "RGB"):
         return np.asarray(picture)

@@ -32,11 +32,16 @@ def load_matrix(matrix: Array | str | Path | None) -> Array:
         )
     if isinstance(matrix, (str, Path)):
         return _read_matrix(str(matrix))
-    shape = np.shape(matrix)
+    matrix = np.asarray(matrix)
+    shape = matrix.shape
     if len(shape) != 2 or shape[0] != shape[1] or math.isqrt(shape[0]) ** 2 != shape[0]:
         raise InputError(
             f"the matrix of pessimal noise has shape {shape}; expected square, with the "
             "square of a tile's side, such as (196, 196)"
+        )
+    if matrix.dtype.kind not in "fiu" or not np.isfinite(matrix).all() or not matrix.any():
+        raise InputError(
+            "the matrix of pessimal noise gives no noise; expected finite numbers, not all zero"
         )
     return matrix
 
