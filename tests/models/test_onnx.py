@@ -11,6 +11,10 @@ import pytest
 from shiftbed import InputError, models
 from shiftbed.models import Geometry
 
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
 KINDS = {
     np.float32: TensorProto.FLOAT,
     np.float16: TensorProto.FLOAT16,
