@@ -9,9 +9,13 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import subprocess
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -34,11 +38,24 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
+def time_original(python: str, picture: np.ndarray) -> float:
+    """Return the milliseconds of the original's 15, summed, in another Python's process."""
+    with tempfile.NamedTemporaryFile(suffix=".npy") as file:
+        np.save(file.name, picture)
+        script = Path(__file__).with_name("time_original.py")
+        command = [python, str(script), file.name, *corruption_names()]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return sum(json.loads(done.stdout).values())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=corruption_names(extra=True))
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--json", help="write the ratios to this file")
+    parser.add_argument("--json", type=Path, help="write the ratios to this file")
+    parser.add_argument(
+        "--original", help="a Python that has imagecorruptions 1.1.2, to time that one as well"
+    )
     options = parser.parse_args()
     cv2.setNumThreads(1)
     picture = astronaut(224)
@@ -48,17 +65,11 @@ def main() -> None:
     for name in options.names:
         times: list[list[float]] = []
         for severity in range(1, 6):
-
-            def peer(s: int = severity) -> object:
-                return imagecorruptions.corrupt(picture, corruption_name=name, severity=s)
-
-            def ours(s: int = severity) -> object:
-                return shiftbed.corrupt(picture, name, s)
-
-            def old(s: int = severity) -> object:
-                return shiftbed.corrupt(picture, name, s, rng=legacy)
-
-            calls = (peer, ours, old)
+            calls = (
+                partial(imagecorruptions.corrupt, picture, severity, name),
+                partial(shiftbed.corrupt, picture, name, severity),
+                partial(shiftbed.corrupt, picture, name, severity, rng=legacy),
+            )
             samples: tuple[list[float], ...] = ([], [], [])
             for _ in range(options.rounds):
                 for call, sample in zip(calls, samples, strict=True):
@@ -67,23 +78,26 @@ def main() -> None:
             times.append([statistics.median(sample) for sample in samples])
         theirs, fast, exact = (statistics.mean(column) * 1e3 for column in zip(*times, strict=True))
         rows[name] = theirs, fast, exact
-        print(
-            f"{name:20}{theirs:9.2f}{fast:9.3f}{theirs / fast:7.1f}{exact:11.3f}{theirs / exact:7.1f}",
-            flush=True,
-        )
-    main_rows = [rows[name] for name in corruption_names() if name in rows]
-    theirs, fast, exact = (sum(column) for column in zip(*main_rows, strict=True)) if main_rows else (0, 1, 1)
+        ratios = f"{theirs / fast:7.1f}{exact:11.3f}{theirs / exact:7.1f}"
+        print(f"{name:20}{theirs:9.2f}{fast:9.3f}{ratios}", flush=True)
+    of_the_15 = [rows[name] for name in corruption_names() if name in rows]
     summary = {
-        "sum of the 15, default": theirs / fast,
-        "sum of the 15, legacy stream": theirs / exact,
         "geometric mean, default": statistics.geometric_mean(a / b for a, b, _ in rows.values()),
         "slowest, default": min(a / b for a, b, _ in rows.values()),
     }
+    if len(of_the_15) == 15:
+        theirs, fast, exact = (sum(column) for column in zip(*of_the_15, strict=True))
+        summary["sum of the 15, default"] = theirs / fast
+        summary["sum of the 15, legacy stream"] = theirs / exact
+        if options.original:
+            original = time_original(options.original, picture)
+            summary["sum of the 15, default, against 1.1.2"] = original / fast
+            summary["sum of the 15, legacy stream, against 1.1.2"] = original / exact
     for what, ratio in summary.items():
-        print(f"{what:36}{ratio:6.1f} x")
+        print(f"{what:44}{ratio:6.1f} x")
     if options.json:
-        with open(options.json, "w") as file:
-            json.dump({"ratios": {n: a / b for n, (a, b, _) in rows.items()}, **summary}, file, indent=1)
+        ratios = {name: theirs / fast for name, (theirs, fast, _) in rows.items()}
+        options.json.write_text(json.dumps({"ratios": ratios, **summary}, indent=1))
 
 
 if __name__ == "__main__":
