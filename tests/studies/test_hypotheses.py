@@ -176,6 +176,7 @@ BAD: dict[str, tuple[str, str]] = {
     "unknown measure": (OWN.replace("compare", 'measure = "gaps"\ncompare'), "did you mean gap?"),
     "no text": (OWN.replace('"photos"', "7"), "clean is 7; expected a text"),
     "no texts": (OWN.replace('["photos+fog.*"]', "[1]"), "expected a text or a list of texts"),
+    "empty group": (OWN.replace('"augmented"', "[]"), "with is []; expected a text or a list"),
     "no sides": (OWN.replace('with = "augmented", ', ""), "a comparison names models with"),
     "both sides": (
         OWN.replace('with = "augmented"', 'with = "a", each = "b"'),

@@ -186,6 +186,7 @@ BAD: dict[str, tuple[Any, str]] = {
         lambda grid, fit: effective_robustness(fit, 76.1, 0.4),
         "a clean accuracy is 76.1; accuracies are fractions between 0 and 1",
     ),
+    "nan": (lambda grid, fit: effective_robustness(fit, 0.8, np.nan), "a shifted accuracy is nan"),
     "no common model": (
         lambda grid, fit: effective_robustness_table(grid, shipped_baseline("objectnet")),
         "there is no setting 'imagenet-val.objectnet-classes'",

@@ -99,6 +99,17 @@ def test_half_a_benchmark_has_no_mce(measure: Measure, results: Results) -> None
     assert raw["note"] == "2 of 15 corruptions"
 
 
+def test_errors_on_other_pictures_are_not_divided_by(measure: Measure, results: Results) -> None:
+    for name in corruption_names("mnist-c"):
+        measure("all", f"mnist-test+{name}", right(0.5, n=60))
+        measure("some", f"mnist-test+{name}", right(0.5, n=30))
+    found = rows(score(results, ["mce"], baseline="all"))
+    assert found["all", "mnist-test+"]["value"] == 1
+    note = found["some", "mnist-test+"]["note"]
+    assert "some was scored on 30 pictures of mnist-test+" in note
+    assert "its baseline all on 60" in note
+
+
 def test_scores_of_predictions_are_the_metrics_own(mnist: Results) -> None:
     table = mnist.predictions("first", "mnist-test")
     correct = table["rank_true"].to_numpy() == 1

@@ -45,4 +45,4 @@ def compare(
     if as_json or as_csv:
         print_table(found, as_json, as_csv)
     else:
-        show.print_parts(show.comparison_tables(found, first, second))
+        show.print_parts(show.comparison_tables(found, first, second, level))

@@ -57,4 +57,4 @@ def score(
     if as_json or as_csv:
         print_table(found, as_json, as_csv)
     else:
-        show.print_parts(show.score_tables(found))
+        show.print_parts(show.score_tables(found, level))

@@ -118,13 +118,13 @@ def effective(
     for name in shifted or studies.natural_shifts(grid):
         fit, published = studies.baseline_for(grid, name, clean=clean, **said)
         table = studies.effective_robustness_table(grid, fit, models=model, level=level)
-        shown += show.effective_tables(table, fit, published)
+        shown += show.effective_tables(table, fit, published, level)
         table = table.add_column(0, "shift", pa.array([name] * len(table)))
         if parent is not None:
             gained = studies.relative_robustness_table(
                 grid, name, studies.made_from(grid, parent, model), level=level
             )
-            shown += show.relative_tables(gained, name)
+            shown += show.relative_tables(gained, name, level)
             gained = gained.select(["model", "parent", "tau", "low", "high"])
             gained = gained.rename_columns(["model", "parent", "tau", "tau_low", "tau_high"])
             table = table.join(gained, "model").sort_by([("rho", "descending")])
@@ -188,7 +188,7 @@ def correlate(
         natural=natural,
         **said,
     )
-    _print(found, show.correlation_tables(found, method), as_json, as_csv)
+    _print(found, show.correlation_tables(found, method, level), as_json, as_csv)
 
 
 @study.command("hypotheses")

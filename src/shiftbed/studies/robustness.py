@@ -91,9 +91,10 @@ def effective_robustness(
     """
     clean, shifted = np.asarray(clean, float), np.asarray(shifted, float)
     for name, values in (("clean", clean), ("shifted", shifted)):
-        if np.any((values < 0) | (values > 1)):
+        beyond = ~((values >= 0) & (values <= 1))
+        if beyond.any():
             raise InputError(
-                f"a {name} accuracy is {values[(values < 0) | (values > 1)].flat[0]:g}; "
+                f"a {name} accuracy is {values[beyond].flat[0]:g}; "
                 "accuracies are fractions between 0 and 1"
             )
     clean_low, clean_high = accuracy_interval(clean, n_clean, level)

@@ -27,6 +27,9 @@ __all__ = ["ALEXNET", "METRICS", "Benchmark", "benchmarks", "corruption_errors",
 #: The baseline of an mCE that is nobody's cell: AlexNet on the stored ImageNet-C, as published.
 ALEXNET = "alexnet (published)"
 
+#: What its errors were counted on.
+_PUBLISHED_PICTURES = 50_000
+
 _SEVERITY = re.compile(r"(.+?)(?:\.(\d+))?")
 
 
@@ -108,8 +111,11 @@ def score(
             ("note", pa.string()),
         ]
     )
+    nothing = {"note": "there is no cell to compute it from"}
     rows = [
-        {"metric": name, **row} for name in dict.fromkeys(metric) for row in METRICS[name](request)
+        {"metric": name, **row}
+        for name in dict.fromkeys(metric)
+        for row in list(METRICS[name](request)) or [nothing]
     ]
     return pa.Table.from_pylist(rows, schema=schema)
 
@@ -328,6 +334,7 @@ def corruption_errors(
     errors = {
         corruption: _errors(grid, benchmark, model, corruption, severities) for corruption in known
     }
+    _check_pictures(grid, benchmark, model, baseline, list(errors))
     wrong = _wrong(results, benchmark, model, list(errors), relative)
     if wrong is not None:
         clean_wrong = wrong.pop("", None)
@@ -376,6 +383,22 @@ def _errors(
             "no mean over corruptions"
         )
     return errors
+
+
+def _check_pictures(
+    grid: Grid, benchmark: Benchmark, model: str, baseline: str | None, corruptions: Sequence[str]
+) -> None:
+    """Refuse to divide errors on some pictures by errors on others, as far as n tells."""
+    for setting in (name for one in corruptions for name in benchmark.settings[one]):
+        n = grid.pictures(setting)[grid.row(model)]
+        known = _PUBLISHED_PICTURES
+        if baseline is not None:
+            known = grid.pictures(setting)[grid.row(baseline)]
+        if n != known and not np.isnan([n, known]).any():
+            raise InputError(
+                f"{model} was scored on {n:,.0f} pictures of {setting} and its baseline "
+                f"{baseline or ALEXNET} on {known:,.0f}; a ratio of errors needs the same pictures"
+            )
 
 
 def _clean_error(grid: Grid, benchmark: Benchmark, model: str) -> float:

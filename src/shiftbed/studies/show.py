@@ -79,7 +79,7 @@ def print_parts(parts: Iterable[RenderableType]) -> None:
         console.print(part)
 
 
-def score_tables(scores: pa.Table) -> Iterator[RenderableType]:
+def score_tables(scores: pa.Table, level: float = 0.95) -> Iterator[RenderableType]:
     """Yield a table per metric, and after each why what is missing is missing."""
     rows = scores.to_pylist()
     for metric in dict.fromkeys(row["metric"] for row in rows):
@@ -89,7 +89,7 @@ def score_tables(scores: pa.Table) -> Iterator[RenderableType]:
             notes = {row["note"] or "" for row in known}
             apart = ["note"] if len(notes) > 1 else []
             left = 2 + len(apart)
-            title = f"{metric}, in percent [interval]"
+            title = f"{metric}, in percent [{100 * level:g}% interval]"
             table = _table(title, "model", "on", *apart, metric, "n", left=left)
             for row in known[:ROWS]:
                 value = _percent(row["value"], row["low"], row["high"])
@@ -105,11 +105,13 @@ def score_tables(scores: pa.Table) -> Iterator[RenderableType]:
             yield f"no {metric} in {count} of {len(mine)} cases: {reason}"
 
 
-def comparison_tables(compared: pa.Table, first: str, second: str) -> Iterator[RenderableType]:
+def comparison_tables(
+    compared: pa.Table, first: str, second: str, level: float = 0.95
+) -> Iterator[RenderableType]:
     """Yield how two models differ on each setting, and the count of settings."""
     rows = compared.to_pylist()
     table = _table(
-        f"{first} less {second}, in points [interval]",
+        f"{first} less {second}, in points [{100 * level:g}% interval]",
         "setting",
         "first",
         "second",
@@ -174,7 +176,7 @@ def fit_tables(fits: Sequence[BaselineFit], level: float = 0.95) -> Iterator[Ren
     """Yield the fits of baselines, with a line for each knee."""
     scales = ", ".join(sorted({fit.scale for fit in fits}))
     table = _table(
-        f"baseline fits, {scales} scale [interval over models]",
+        f"baseline fits, {scales} scale [{100 * level:g}% interval over models]",
         "shifted",
         "on",
         "slope",
@@ -201,13 +203,13 @@ def fit_tables(fits: Sequence[BaselineFit], level: float = 0.95) -> Iterator[Ren
 
 
 def effective_tables(
-    table: pa.Table, fit: BaselineFit, published: bool
+    table: pa.Table, fit: BaselineFit, published: bool, level: float = 0.95
 ) -> Iterator[RenderableType]:
     """Yield each model's effective robustness on one shift."""
     rows = table.to_pylist()
     whose = "published testbed's" if published else "results' own"
     shown = _table(
-        f"effective robustness on {fit.shifted}, in points [interval]",
+        f"effective robustness on {fit.shifted}, in points [{100 * level:g}% interval]",
         "model",
         "clean",
         "shifted",
@@ -236,10 +238,10 @@ def effective_tables(
         )
 
 
-def relative_tables(table: pa.Table, shifted: str) -> Iterator[RenderableType]:
+def relative_tables(table: pa.Table, shifted: str, level: float = 0.95) -> Iterator[RenderableType]:
     """Yield what each model gained over the model that it was made from."""
     shown = _table(
-        f"relative robustness on {shifted}, in points [interval]",
+        f"relative robustness on {shifted}, in points [{100 * level:g}% interval]",
         "model",
         "made from",
         "accuracy",
@@ -262,13 +264,15 @@ def relative_tables(table: pa.Table, shifted: str) -> Iterator[RenderableType]:
     yield f"mean of {len(rows)}: {100 * mean:+.1f} points"
 
 
-def correlation_tables(table: pa.Table, method: str) -> Iterator[RenderableType]:
+def correlation_tables(
+    table: pa.Table, method: str, level: float = 0.95
+) -> Iterator[RenderableType]:
     """Yield one table per natural shift: its correlation with every synthetic average."""
     check_method(method)
     rows = table.to_pylist()
     for natural in dict.fromkeys(row["natural"] for row in rows):
         shown = _table(
-            f"{natural}: {method} correlation of effective robustness [interval]",
+            f"{natural}: {method} correlation of effective robustness [{100 * level:g}% interval]",
             "synthetic average",
             "settings",
             method,
