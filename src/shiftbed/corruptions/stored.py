@@ -171,7 +171,7 @@ def as_seen(
         elif image.size != (side, side):
             raise InputError(
                 f"{name or 'the picture'} has {image.width} x {image.height} pixels, but "
-                f"{variant} is of {side} x {side}; resize it, or keep its own size (keep_size)"
+                f"{variant} is of {side} x {side}; resize it, or keep its own size (--keep-size)"
             )
     return np.asarray(image)
 
@@ -219,6 +219,12 @@ def make(
             f"{pictures.name} has several labels per picture, which the layout of {variant} "
             "has no place for; give a set with one label per picture, or none"
         )
+    if workers is not None and workers < 1:
+        raise InputError(f"{workers} workers were asked for; expected 1 or more")
+    output = Path(output)
+    root = getattr(pictures, "root", None)
+    if root is not None and output.resolve().is_relative_to(Path(root).resolve()):
+        raise InputError(f"{output} is inside the image set {root}; choose a folder outside it")
     job = _Job(
         pictures,
         chosen,
@@ -231,7 +237,6 @@ def make(
         watch,
     )
     units = job.files() if layout == "files" else job.arrays(by_folder=layout != "array")
-    output = Path(output)
     try:
         _claim(output, job.settings())
         with _alone(output):

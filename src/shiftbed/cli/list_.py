@@ -1,0 +1,112 @@
+"""shiftbed list: what there is to name in the other commands."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from shiftbed.cli._app import app
+from shiftbed.cli._options import Variant
+from shiftbed.cli._rows import show_rows
+
+list_app = typer.Typer(no_args_is_help=True, help="Show what there is to name.")
+app.add_typer(list_app, name="list")
+
+Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
+
+
+@list_app.command("corruptions")
+def corruptions(variant: Variant = "imagenet-c", as_json: Json = False) -> None:
+    """Show a benchmark's corruptions: main list, extra ones, and others beside them."""
+    from shiftbed.corruptions import corruption_names
+    from shiftbed.corruptions import corruptions as known
+
+    corruption_names(variant)  # refuses an unknown variant
+    show_rows(
+        [
+            {
+                "corruption": spec.name,
+                "family": spec.family,
+                "benchmark": spec.standing,
+                "severities": list(spec.severities),
+                "standard": spec.standard,
+                "random": spec.random,
+            }
+            for spec in known(variant)
+        ],
+        as_json,
+    )
+
+
+@list_app.command("sets")
+def sets(as_json: Json = False) -> None:
+    """Show the image sets that are known by name; with --json, their licences and sources too."""
+    from shiftbed.data import list_sets
+
+    show_rows(
+        [
+            {
+                "set": info.name,
+                "about": info.about,
+                "variant": info.variant,
+                "fetched": info.ready(),
+                # Too long for a table's columns.
+                **({"licence": info.licence, "source": info.source} if as_json else {}),
+            }
+            for info in list_sets()
+        ],
+        as_json,
+    )
+
+
+@list_app.command("suites")
+def suites(as_json: Json = False) -> None:
+    """Show the suites, for `shiftbed eval --suite` and `shiftbed make`."""
+    from shiftbed.settings import list_suites
+
+    show_rows(
+        [
+            {
+                "suite": one.name,
+                "about": one.about,
+                "score": one.score,
+                "set": one.images or "yours",
+            }
+            for one in list_suites()
+        ],
+        as_json,
+    )
+
+
+@list_app.command("settings")
+def settings(
+    patterns: Annotated[
+        list[str] | None,
+        typer.Argument(help="A suite, or as in 'imagenet-photos+{fog,snow}.*'; the known sets'."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the names of settings, one per line."""
+    from shiftbed.settings import list_settings
+
+    _lines(list_settings(patterns) if patterns else list_settings(), as_json)
+
+
+@list_app.command("models")
+def models(
+    pattern: Annotated[
+        str | None,
+        typer.Argument(help="As in resnet, timm:*a1_in1k or package:*; all, unless said."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the specs of models that can be listed, one per line."""
+    from shiftbed.models import list_models
+
+    _lines(list_models(pattern), as_json)
+
+
+def _lines(names: list[str], as_json: bool) -> None:
+    print(json.dumps(names, indent=1) if as_json else "\n".join(names))
