@@ -104,7 +104,7 @@ def test_errors_on_other_pictures_are_not_divided_by(measure: Measure, results: 
         measure("all", f"mnist-test+{name}", right(0.5, n=60))
         measure("some", f"mnist-test+{name}", right(0.5, n=30))
     found = rows(score(results, ["mce"], baseline="all"))
-    assert found["all", "mnist-test+"]["value"] == 1
+    assert found["all", "mnist-test+"]["value"] == pytest.approx(1)
     note = found["some", "mnist-test+"]["note"]
     assert "some was scored on 30 pictures of mnist-test+" in note
     assert "its baseline all on 60" in note
