@@ -45,6 +45,7 @@ bench: .venv/ready-bench
 
 docs: env
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/scene.py
 
 clean:
 	rm -rf .venv build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

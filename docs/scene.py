@@ -6,6 +6,8 @@ textures, colours and flat areas that corruptions show themselves on.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -87,4 +89,18 @@ def scene(side: int = 224, samples: int = 3) -> NDArray[np.uint8]:
     towards = normalised(np.stack([x * 1.05, y * 1.05 - 0.16, np.ones_like(x)], -1))
     origin = np.broadcast_to(np.array([0.0, 1.15, -0.6]), towards.shape)
     image = shade(origin, towards, 2).reshape(side, samples, side, samples, 3).mean((1, 3))
-    return (np.clip(image, 0, 1) ** (1 / 1.25) * 255).round().astype(np.uint8)
+    return (np.clip(image * 0.78, 0, 1) * 255).round().astype(np.uint8)
+
+
+def main() -> None:
+    """Write the contact sheet that the README shows."""
+    from shiftbed.corruptions.sheet import contact_sheet
+
+    sheet = contact_sheet(scene(), title="scene.png", key="scene.png", cell=112)
+    path = Path(__file__).with_name("images") / "sheet.jpg"
+    path.parent.mkdir(exist_ok=True)
+    sheet.save(path, quality=88, optimize=True)
+
+
+if __name__ == "__main__":
+    main()
