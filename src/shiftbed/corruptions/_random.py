@@ -48,7 +48,7 @@ class Stream:
     NumPy generator. Arrays come in single precision, which is finer than any grey level.
 
     >>> Stream.keyed(0, "cat.jpg", "fog", 3).randint(0, 10, 4).tolist()
-    [5, 2, 3, 7]
+    [5, 4, 1, 6]
     """
 
     def __init__(self, state: NDArray[np.uint64]) -> None:
