@@ -173,7 +173,12 @@ def fit_baseline(
     resamples: int = 1000,
     seed: int = 0,
 ) -> BaselineFit:
-    """Fit the baseline of one shifted setting; see `fit_baselines`."""
+    """Fit the baseline of one shifted setting; see `fit_baselines`.
+
+    >>> grid = Grid.of("abc", ["photos", "photos+fog.1"], [[0.5, 0.4], [0.6, 0.5], [0.7, 0.6]])
+    >>> fit_baseline(grid, "photos+fog.1", models=["*"], scale="linear")(0.8).round(6)
+    np.float64(0.7)
+    """
     return fit_baselines(
         grid,
         [(clean or clean_of(shifted, grid), shifted)],
@@ -219,62 +224,75 @@ def fit_baselines(
     if resamples < 1:
         raise InputError(f"{resamples} resamples are none; the default is 1000")
     chosen, measured = grid.mask(models), np.isfinite(grid.accuracy)
-    groups: dict[tuple[int, bytes, bool], list[int]] = {}
-    columns = [(grid.at(clean), grid.at(shifted)) for clean, shifted in pairs]
-    for index, ((clean, shifted), (at, shift)) in enumerate(zip(pairs, columns, strict=True)):
+    groups: dict[tuple[str, bytes, bool], list[int]] = {}
+    for index, (clean, shifted) in enumerate(pairs):
         if not mixed_classes and not same_classes(clean, shifted):
             raise InputError(
                 f"{clean} and {shifted} are scored over different classes, so neither predicts "
                 "the other; name a clean setting with the same classes"
             )
-        used = chosen & measured[:, at] & measured[:, shift]
+        used = chosen & measured[:, grid.at(clean)] & measured[:, grid.at(shifted)]
         natural = NATURAL.get(shifted)
         if natural is not None and natural.adversary in grid.models:
             used[grid.row(natural.adversary)] = False
         bends = natural is not None and natural.kind == "filtered"
         with_knee = bends if shape is None else shape == "knee"
-        groups.setdefault((at, used.tobytes(), with_knee), []).append(index)
+        groups.setdefault((clean, used.tobytes(), with_knee), []).append(index)
 
     fits: dict[int, BaselineFit] = {}
-    for (at, mask, with_knee), members in groups.items():
+    for (clean, mask, with_knee), members in groups.items():
+        shifts = [pairs[index][1] for index in members]
         used = np.frombuffer(mask, bool)
-        shifts = [columns[index][1] for index in members]
-        names = [pairs[index] for index in members]
-        _check_models(grid, used, names[0], 8 if with_knee else 3)
-        accuracy, shifted_accuracy = grid.accuracy[used, at], grid.accuracy[used][:, shifts]
-        n, n_shifted = grid.n[used, at], grid.n[used][:, shifts]
-        if scale != "linear":
-            _check_ends(grid, used, names[0][0], accuracy, n, scale)
-            for to in np.flatnonzero(np.isnan(n_shifted).any(axis=0)):
-                values, known = shifted_accuracy[:, to], n_shifted[:, to]
-                _check_ends(grid, used, names[to][1], values, known, scale)
-        x, ys = to_scale(accuracy, scale, n), to_scale(shifted_accuracy, scale, n_shifted)
-        best, draws, curves = (_fit_knees if with_knee else _fit_lines)(x, ys, resamples, seed)
-        errors = ((ys - curves) ** 2).sum(axis=0)
-        spread = ((ys - ys.mean(axis=0)) ** 2).sum(axis=0)
-        explained = 1 - errors / np.where(spread > 0, spread, np.nan)
-        residuals = np.sort(shifted_accuracy - from_scale(curves, scale), axis=0)
-        low, high = float(accuracy.min()), float(accuracy.max())
-        for column, index in enumerate(members):
-            fits[index] = BaselineFit(
-                clean=names[column][0],
-                shifted=names[column][1],
-                scale=scale,
-                r2=float(explained[column]),
-                models=len(x),
-                low=low,
-                high=high,
-                draws=draws[:, :, column],
-                residuals=residuals[:, column],
-                **dict(zip(_PARAMETERS["knee"], best[:, column].tolist(), strict=False)),
-            )
+        found = _fit_group(grid, used, clean, shifts, scale, with_knee, resamples, seed)
+        fits.update(zip(members, found, strict=True))
     return [fits[index] for index in range(len(pairs))]
 
 
+def _fit_group(
+    grid: Grid,
+    used: npt.NDArray[np.bool_],
+    clean: str,
+    shifts: Sequence[str],
+    scale: Scale,
+    with_knee: bool,
+    resamples: int,
+    seed: int,
+) -> list[BaselineFit]:
+    """Fit all shifts that the same models have to the same clean setting."""
+    _check_models(grid, used, clean, shifts[0], 8 if with_knee else 3)
+    settings = [grid.at(name) for name in (clean, *shifts)]
+    accuracy, n = grid.accuracy[used][:, settings], grid.n[used][:, settings]
+    if scale != "linear":
+        _check_ends(grid, used, (clean, *shifts), accuracy, n, scale)
+    places = to_scale(accuracy, scale, n)
+    x, ys = places[:, 0], places[:, 1:]
+    fit = _fit_knees if with_knee else _fit_lines
+    best, draws, curves = fit(x, ys, resamples, seed)
+    errors = ((ys - curves) ** 2).sum(axis=0)
+    spread = ((ys - ys.mean(axis=0)) ** 2).sum(axis=0)
+    explained = 1 - errors / np.where(spread > 0, spread, np.nan)
+    residuals = np.sort(accuracy[:, 1:] - from_scale(curves, scale), axis=0)
+    low, high = float(accuracy[:, 0].min()), float(accuracy[:, 0].max())
+    return [
+        BaselineFit(
+            clean=clean,
+            shifted=shifted,
+            scale=scale,
+            r2=float(explained[at]),
+            models=len(x),
+            low=low,
+            high=high,
+            draws=draws[:, :, at],
+            residuals=residuals[:, at],
+            **dict(zip(_PARAMETERS["knee"], best[:, at].tolist(), strict=False)),
+        )
+        for at, shifted in enumerate(shifts)
+    ]
+
+
 def _check_models(
-    grid: Grid, used: npt.NDArray[np.bool_], pair: tuple[str, str], least: int
+    grid: Grid, used: npt.NDArray[np.bool_], clean: str, shifted: str, least: int
 ) -> None:
-    clean, shifted = pair
     names = [grid.models[i] for i in np.flatnonzero(used)]
     if len(names) < least:
         found = f"there is only {', '.join(names)}" if names else "there is none"
@@ -293,16 +311,16 @@ def _check_models(
 def _check_ends(
     grid: Grid,
     used: npt.NDArray[np.bool_],
-    setting: str,
-    values: FloatArray,
+    settings: Sequence[str],
+    accuracy: FloatArray,
     n: FloatArray,
     scale: Scale,
 ) -> None:
-    for i in np.flatnonzero(((values == 0) | (values == 1)) & np.isnan(n)):
-        model = grid.models[np.flatnonzero(used)[i]]
+    for row, at in np.argwhere(((accuracy == 0) | (accuracy == 1)) & np.isnan(n)):
         raise InputError(
-            f"{model} has exactly {100 * values[i]:.0f}% on {setting}, which has no place in "
-            f"{scale} scale unless n is known; give n, leave it out or fit in linear scale"
+            f"{grid.models[np.flatnonzero(used)[row]]} has exactly {100 * accuracy[row, at]:.0f}% "
+            f"on {settings[at]}, which has no place in {scale} scale unless n is known; "
+            "give n, leave it out or fit in linear scale"
         )
 
 

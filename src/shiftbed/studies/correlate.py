@@ -194,6 +194,13 @@ def synthetic_against_natural(
     that two shifts do not correlate merely because better models are better at both.
     ``synthetic`` maps a name to the settings that it averages; by default all that
     `synthetic_averages` finds. ``natural`` defaults to all known natural shifts of the grid.
+
+    >>> settings = ["imagenet-val", "imagenet-val+fog.1", "imagenet-sketch"]
+    >>> accuracy = np.random.default_rng(0).uniform(0.3, 0.7, (9, 3))
+    >>> grid = Grid.of("abcdefghi", settings, accuracy, n=1000)
+    >>> table = synthetic_against_natural(grid, models=["*"], baseline=["*"])
+    >>> [(row["synthetic"], row["natural"], row["models"]) for row in table.to_pylist()][1]
+    ('imagenet-val+fog', 'imagenet-sketch', 9)
     """
     import pyarrow as pa
 

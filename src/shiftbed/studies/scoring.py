@@ -73,9 +73,19 @@ def score(
     """Return scores with their intervals: columns model, metric, on, value, low, high, n, note.
 
     ``models`` and ``settings`` are names or patterns. ``baseline`` is the model that an mCE is
-    relative to; the stored ImageNet-C has AlexNet, as published, unless another is named.
-    ``usual`` is the setting whose pictures a detection score counts as not anomalous. Where a
-    score cannot be had, its value is null and the note says why.
+    relative to; see `corruption_errors` for what it is otherwise. ``usual`` is the setting whose
+    pictures a detection score counts as not anomalous. Where a score cannot be had, its value is
+    null and the note says why.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from shiftbed.results import Results, import_results
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "mine.csv").write_text("model,setting,accuracy,n\\nnet,photos,81.5,200\\n")
+    >>> _ = import_results(folder / "mine.csv", folder)
+    >>> [row] = score(Results(folder), ["accuracy"]).to_pylist()
+    >>> round(row["low"], 3), round(row["high"], 3), row["note"]
+    (0.754, 0.866, 'imported')
     """
     import pyarrow as pa
 
@@ -312,6 +322,16 @@ def corruption_errors(
     either it is AlexNet as published, which was measured on the stored ImageNet-C and is
     refused elsewhere. A measured model's intervals are over pictures; an imported one's, from
     accuracies alone, are wider.
+
+    >>> from shiftbed.results import Results
+    >>> settings = ["imagenet-c.fog.1", "imagenet-c.snow.1"]
+    >>> grid = Grid.of(["net", "base"], settings, [[0.7, 0.6], [0.4, 0.2]], n=1000)
+    >>> errors = corruption_errors(
+    ...     Results("nowhere"), grid, benchmarks(settings)[0], "net", baseline="base",
+    ...     corruptions=["fog", "snow"],
+    ... )
+    >>> print(errors.mean)
+    50.0% [45.7, 54.4], n = 1,000
     """
     clean_known: float | None
     baseline = baseline or _alexnet(grid, benchmark)
