@@ -214,6 +214,21 @@ def test_a_spec_carries_its_own_overrides(here: Path) -> None:
     assert model.spec == "python:mymodule:shades,size=32x48,name=small,classes=two.txt"
 
 
+def test_a_factory_may_make_a_model_or_a_spec(here: Path) -> None:
+    (here / "factories.py").write_text(
+        "from shiftbed import models\n"
+        "def model(): return models.load('python:mymodule:shades', name='inner')\n"
+        "def spec(): return 'python:mymodule:shades,size=8'\n"
+    )
+    model = models.load("python:factories:model,size=16")
+    assert model.geometry.size == (16, 16)
+    assert (model.name, model.spec) == ("inner", "python:factories:model,size=16")
+    assert models.load("python:factories:spec").geometry.size == (8, 8)
+    with pytest.raises(InputError, match="made already; mean cannot be changed in it"):
+        models.load("python:factories:model,mean=0.5")
+    assert models.load(model, classes=("a", "b")).class_keys == ("a", "b")
+
+
 def test_tags(here: Path) -> None:
     (here / "tags.csv").write_text(
         "name,category,parents\nshades,robust,a; b\n*,standard,\nother,more data,\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -119,10 +120,8 @@ def case_torch_python(tmp_path: Path) -> Case:
         "        torch.nn.Flatten(), torch.nn.Linear(4 * 26 * 26, 10))\n"
     )
     sys.path.insert(0, str(tmp_path))
-    from networks_of_mine import small  # type: ignore[import-not-found]
-
+    network = importlib.import_module("networks_of_mine").small()
     sys.path.remove(str(tmp_path))
-    network = small()
     state = {f"module.{key}": value for key, value in network.state_dict().items()}
     torch.save(state, tmp_path / "small.pth")
     spec = f"torch:{tmp_path / 'small.pth'},arch=python:networks_of_mine:small,size=28,channels=1"

@@ -198,6 +198,16 @@ def test_the_users_own_folder_is_named_and_found(tmp_path: Path) -> None:
     assert names(["+clean", f"{folder}+fog.3"], {"other": folder}) == ["other", "pets+fog.3"]
 
 
+def test_a_set_may_go_by_another_name() -> None:
+    [setting] = resolve("other+fog", {"other": DIGITS})
+    assert setting.name == "other+fog"
+    assert setting.shift == Shift("fog", None, "mnist-c")
+    assert DIGITS.name == "mnist-test"
+    for name in ("a+b", "a{b", "", "a*"):
+        with pytest.raises(InputError, match="an image set cannot be called"):
+            resolve("+fog", ArraySet(name, np.zeros((1, 8, 8), np.uint8)))
+
+
 def test_class_spaces_of_settings(tmp_path: Path) -> None:
     def ten(batch: np.ndarray) -> np.ndarray:
         return np.eye(10)[batch[:, 0, 0, 0] % 10]

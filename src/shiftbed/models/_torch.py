@@ -17,13 +17,10 @@ from shiftbed.errors import InputError
 from shiftbed.models.geometry import Geometry
 from shiftbed.models.keys import class_keys
 from shiftbed.models.model import Model
-from shiftbed.models.options import Options
+from shiftbed.models.options import IMAGENET_MEAN, IMAGENET_STD, Options
 from shiftbed.models.probing import probe
 
-__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "Pretrained", "read_checkpoint", "torch_model"]
-
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-IMAGENET_STD = (0.229, 0.224, 0.225)
+__all__ = ["Pretrained", "read_checkpoint", "torch_model"]
 
 
 @dataclass(frozen=True)
@@ -72,10 +69,10 @@ def torch_model(name: str, spec: str, own: Pretrained, options: Options) -> Mode
     mean, std = options.mean or own.mean, options.std or own.std
     how = f"{options.dtype}{' compiled' if options.compile else ''}"
     weights = _hash(network, mean, std, how)
-    module = _Normalised(network.to(dtype=dtype), mean, std, dtype).to(device).eval()
+    network = network.to(dtype=dtype)
+    compiled: Any = torch.compile(network) if options.compile else network
+    module = _Normalised(compiled, mean, std, dtype).to(device).eval()
     geometry = options.geometry(own.geometry)
-    if options.compile:
-        module.network = torch.compile(module.network)  # type: ignore
     predict = _predictor(module, device)
     # Convolutions are up to 2.5 times faster where a pixel's channels lie side by side, as in
     # the batch itself. A network that looks at strides (by view) may not take it.

@@ -12,7 +12,7 @@ from typing import Any
 
 from shiftbed.data import found_path
 from shiftbed.errors import InputError, MissingExtraError, unknown
-from shiftbed.models.keys import text_lines
+from shiftbed.models.keys import class_keys, text_lines
 from shiftbed.models.model import Model
 from shiftbed.models.options import Options, read_options
 from shiftbed.models.registry import sources
@@ -29,25 +29,40 @@ def load(model: ModelLike, **overrides: Any) -> Model:
 
     Overrides are those of :class:`Options`; a spec may carry its own, after commas, as in
     ``timm:resnet50.a1_in1k,size=288,name=larger``, and these win.
+
+    >>> import numpy as np
+    >>> load(lambda batch: np.zeros((len(batch), 3)), name="undecided").outputs
+    3
     """
-    if isinstance(model, Model):
-        return _labelled(model, read_options(overrides))
-    if not isinstance(model, str):
+    return load_any(model, read_options(overrides))
+
+
+def load_any(model: Any, options: Options, name: str | None = None) -> Model:
+    """Return a model for a spec, a callable or a model, with options that are read already."""
+    if isinstance(model, str):
+        prefix, rest, own = _parsed(model)
+        if own:
+            chosen = read_options(own)
+            options = replace(options, **{key: getattr(chosen, key) for key in own})
+        loaded = replace(sources()[prefix].load(rest, options), spec=model)
+    elif isinstance(model, Model):
+        loaded = _overridden(model, options)
+    else:
         from shiftbed.models.sources.callables import wrap
 
-        options = read_options(overrides)
-        return _labelled(wrap(model, options), options)
-    prefix, rest, own = _parsed(model)
-    options = read_options({**overrides, **own})
-    loaded = sources()[prefix].load(rest, options)
-    return _labelled(replace(loaded, spec=model), options)
+        loaded = wrap(model, options, name)
+    name = options.name or loaded.name
+    return replace(loaded, name=name, tags={**loaded.tags, **tags_of(name, options.tags)})
 
 
-def _labelled(model: Model, options: Options) -> Model:
-    """Give a model the name and the tags that the user chose."""
-    name = options.name or model.name
-    tags = {**model.tags, **tags_of(name, options.tags)}
-    return replace(model, name=name, tags=tags)
+def _overridden(model: Model, options: Options) -> Model:
+    """Override what can be of a model that is made already."""
+    usual = Options()
+    for key in ("mean", "std", "arch", "outputs", "prompts", "device", "dtype", "compile"):
+        if getattr(options, key) != getattr(usual, key):
+            raise InputError(f"model {model.name} is made already; {key} cannot be changed in it")
+    keys = class_keys(options.classes, model.class_keys, model.outputs, model.name)
+    return replace(model, geometry=options.geometry(model.geometry), class_keys=keys)
 
 
 def _parsed(spec: str) -> tuple[str, str, dict[str, str]]:

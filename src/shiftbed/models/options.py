@@ -11,7 +11,11 @@ from typing import Any, get_args
 from shiftbed.errors import InputError, unknown
 from shiftbed.models.geometry import Geometry, Interpolation
 
-__all__ = ["Options", "read_options"]
+__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "Options", "read_options"]
+
+#: Of pixels in [0, 1], as most libraries normalise.
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
 
 
 @dataclass(frozen=True)

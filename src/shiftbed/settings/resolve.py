@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -87,6 +88,9 @@ def list_settings(
 #: The variant for image sets that no benchmark has a variant for: the user's own.
 _DEFAULT = "imagenet-c"
 
+#: What the grammar of names gives a meaning to.
+_RESERVED = "+@{},*?["
+
 _Pairs = list[tuple[ImageSet, str, Shift | None]]
 
 
@@ -95,7 +99,7 @@ class _Opener:
 
     def __init__(self, data: DataLike | None) -> None:
         self._variants = {info.name: info.variant for info in list_sets()}
-        self.given = [open_set(one, name=name) for name, one in _named(data)]
+        self.given = [self._opened(name, one) for name, one in _named(data)]
         self._open = {images.name: images for images in self.given}
         if len(self._open) < len(self.given):
             names = [images.name for images in self.given]
@@ -104,6 +108,20 @@ class _Opener:
                 f"two of the image sets given are called {twice!r}; name them, as in "
                 f"one=PATH and two=PATH"
             )
+
+    def _opened(self, name: str | None, given: ImagesLike) -> ImageSet:
+        images = open_set(given, name=name)
+        if name is not None and name != images.name:
+            # A set that has a name of its own goes by the user's here, with its variant.
+            self._variants[name] = self.variant(images)
+            images = copy.copy(images)
+            vars(images)["name"] = name
+        if not images.name or any(char in images.name for char in _RESERVED):
+            raise InputError(
+                f"an image set cannot be called {images.name!r}, because names of settings are "
+                f"made with {' '.join(_RESERVED)}; name it, as in NAME=PATH"
+            )
+        return images
 
     def find(self, name: str) -> list[ImageSet]:
         """Return the image sets that a pattern's first part means."""
@@ -169,9 +187,8 @@ def _pairs(name: str, opener: _Opener) -> _Pairs:
 
 def _shifted(images: ImageSet, part: str | None, variant: str | None, opener: _Opener) -> _Pairs:
     own = opener.variant(images)
-    return [
-        (images, _name(images.name, shift, own), shift) for shift in _shifts(part, variant or own)
-    ]
+    shifts = _shifts(part, variant or own)
+    return [(images, _name(images.name, shift, own), shift) for shift in shifts]
 
 
 def _name(images: str, shift: Shift | None, own: str) -> str:
@@ -185,13 +202,13 @@ def _shifts(pattern: str | None, variant: str) -> list[Shift | None]:
     """Return the shifts that a pattern such as ``fog.*`` or ``zigzag@mnist-c`` means."""
     from shiftbed.corruptions import VARIANTS, corruptions
 
-    if pattern is None or pattern == "clean":
-        return [None]
-    pattern, at, chosen = pattern.partition("@")
+    pattern, at, chosen = (pattern or "clean").partition("@")
     if at:
         if chosen not in VARIANTS:
             raise unknown("variant of the corruptions", chosen, VARIANTS)
         variant = chosen
+    if pattern == "clean":
+        return [None]
     known = {spec.name: spec.standing for spec in corruptions(variant)}
     corruption, _, step = pattern.partition(".")
     if corruption == "extra":

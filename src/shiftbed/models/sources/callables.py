@@ -72,7 +72,7 @@ def _function(function: Callable[..., Any], options: Options, name: str | None) 
     def predict(batch: npt.NDArray[np.uint8]) -> npt.ArrayLike:
         answer = function(batch)
         if hasattr(answer, "detach"):  # a torch tensor
-            answer = answer.detach().cpu().numpy()
+            answer = answer.detach().cpu().float().numpy()
         return np.asarray(answer)
 
     geometry = options.geometry(getattr(function, "geometry", Geometry()))

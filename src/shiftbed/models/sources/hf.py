@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from shiftbed.data import imagenet_classes, imagenet_names
+from shiftbed.data import found_path, imagenet_classes, imagenet_names
 from shiftbed.errors import InputError, MissingExtraError
 from shiftbed.models._torchvision import import_torchvision
-from shiftbed.models.geometry import Geometry, Interpolation
+from shiftbed.models.geometry import Fit, Geometry, Interpolation
 from shiftbed.models.hub import cached_file, reachable
 from shiftbed.models.keys import read_classes, text_lines, wordnet_keys
 from shiftbed.models.model import Model
@@ -45,7 +45,11 @@ def _load(repository: str, options: Options) -> Model:
         raise MissingExtraError("hf:", "hf") from None
     from shiftbed.models._torch import Pretrained, torch_model
 
-    local = Path(repository).is_dir() or cached_file(repository, ["config.json"]) is not None
+    folder = found_path(repository)
+    name = Path(repository).name
+    if folder is not None:
+        repository = str(folder)
+    local = folder is not None or cached_file(repository, ["config.json"]) is not None
     if not local and not reachable():
         raise InputError(
             f"hf:{repository} is no folder here, is not in the hub's cache, and the hub cannot be "
@@ -78,33 +82,31 @@ def _load(repository: str, options: Options) -> Model:
         keys,
         {"architecture": config.model_type},
     )
-    return torch_model(Path(repository).name, f"hf:{repository}", own, options)
+    return torch_model(name, f"hf:{repository}", own, options)
 
 
 def geometry_of(processor: Any) -> Geometry:
     """Return the geometry of an image processor of transformers."""
     size = dict(processor.size or {})
     crop = dict(getattr(processor, "crop_size", None) or {})
-    cropped = bool(getattr(processor, "do_center_crop", False)) and bool(crop)
-    # ConvNeXt's: the crop keeps this part of the shorter side, but of large inputs all.
     part = getattr(processor, "crop_pct", None)
-    interpolation = _INTERPOLATIONS[int(processor.resample)]
-    seen = (crop["height"], crop["width"]) if cropped else None
-    if "shortest_edge" in size and part and size["shortest_edge"] < 384:
-        edge = size["shortest_edge"]
-        scaled = (int(edge / part),) * 2
-        return Geometry((edge, edge), scaled, "shorter", interpolation, channels=3, centre="down")
-    if "shortest_edge" in size and not part:
-        resize, fit = (size["shortest_edge"],) * 2, "shorter"
-    elif "shortest_edge" in size:
-        resize, fit = (size["shortest_edge"],) * 2, "squash"
+    fit: Fit = "shorter" if "shortest_edge" in size else "squash"
+    if fit == "shorter":
+        resize = (size["shortest_edge"], size["shortest_edge"])
     else:
-        resize, fit = (size["height"], size["width"]), "squash"
+        resize = (size["height"], size["width"])
+    seen = resize
+    if getattr(processor, "do_center_crop", False):
+        seen = (crop["height"], crop["width"])
+    elif part and resize[0] >= 384:  # ConvNeXt's: large inputs see all of the picture,
+        fit = "squash"
+    elif part:  # small ones this part of its shorter side
+        resize = (int(resize[0] / part), int(resize[0] / part))
     return Geometry(
-        seen or resize,
+        seen,
         resize if processor.do_resize else None,
-        "squash" if fit == "squash" else "shorter",
-        interpolation,
+        fit,
+        _INTERPOLATIONS[int(processor.resample)],
         channels=3,
         centre="down",
     )

@@ -16,13 +16,12 @@ from shiftbed.errors import InputError, MissingExtraError
 from shiftbed.models.geometry import Fit, Geometry
 from shiftbed.models.keys import class_keys
 from shiftbed.models.model import Model
-from shiftbed.models.options import Options, read_options
+from shiftbed.models.options import IMAGENET_MEAN, IMAGENET_STD, Options, read_options
 from shiftbed.models.probing import are_probabilities, probe
 from shiftbed.models.registry import source
 
 __all__: list[str] = []
 
-_IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 _DTYPES = {
     "tensor(float)": np.float32,
     "tensor(float16)": np.float16,
@@ -103,11 +102,13 @@ def _session(runtime: Any, file: Path, device: str) -> Any:
     threads = os.environ.get("OMP_NUM_THREADS", "")
     if threads.isdecimal():
         options.intra_op_num_threads = int(threads)
-    wanted = "CPUExecutionProvider" if device == "cpu" else "CUDAExecutionProvider"
+    kind, _, number = device.partition(":")
+    wanted = "CPUExecutionProvider" if kind == "cpu" else "CUDAExecutionProvider"
     if wanted not in runtime.get_available_providers():
         raise InputError(f"this ONNX Runtime cannot use the device {device!r}; cpu always can")
     try:
-        return runtime.InferenceSession(str(file), options, providers=[wanted])
+        provider = (wanted, {"device_id": number or "0"}) if kind != "cpu" else wanted
+        return runtime.InferenceSession(str(file), options, providers=[provider])
     except Exception as problem:  # ONNX Runtime's exceptions share no public base
         said = str(problem).strip().splitlines()[0]
         raise InputError(f"{file} cannot be run by ONNX Runtime ({said[:200]})") from None
@@ -115,18 +116,14 @@ def _session(runtime: Any, file: Path, device: str) -> Any:
 
 def _believed(options: Options, told: dict[str, str]) -> Options:
     """The user's options, and under them what the file's metadata says."""
-    known = {
-        "mean": ("mean", "/"),
-        "std": ("std", "/"),
-        "interpolation": ("interpolation", ""),
-        "crop_pct": ("crop", ""),
-    }
+    known = {"mean": "mean", "std": "std", "interpolation": "interpolation", "crop_pct": "crop"}
     found: dict[str, Any] = {}
-    for key, (option, joint) in known.items():
+    for key, option in known.items():
         if key in told and getattr(options, option) is None:
-            text = told[key].strip("()[] ")
-            found[option] = text.replace(" ", "").replace(",", joint) if joint else text
-    return replace(options, **{key: getattr(read_options(found), key) for key in found})
+            # A list may be written as in Python or in JSON.
+            found[option] = told[key].strip("()[] ").replace(" ", "").replace(",", "/")
+    believed = read_options(found)
+    return replace(options, **{option: getattr(believed, option) for option in found})
 
 
 def _geometry(height: object, width: object, channels: object) -> Geometry:
@@ -142,8 +139,9 @@ def _geometry(height: object, width: object, channels: object) -> Geometry:
 def _normalisation(
     options: Options, channels: int
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    mean, std = _IMAGENET if channels == 3 else ((0.0,), (1.0,))
-    return np.array(options.mean or mean, np.float32), np.array(options.std or std, np.float32)
+    own = (IMAGENET_MEAN, IMAGENET_STD) if channels == 3 else ((0.0,), (1.0,))
+    mean, std = options.mean or own[0], options.std or own[1]
+    return np.array(mean, np.float32), np.array(std, np.float32)
 
 
 def _run(session: Any, pixels: npt.NDArray[Any], batch_size: int | None) -> npt.NDArray[np.float32]:

@@ -218,8 +218,9 @@ def _squeezenet_layers(network: Any) -> Iterator[tuple[str, Any]]:
     yield "conv1", network.features[0]
     fires = [layer for layer in network.features if hasattr(layer, "squeeze")]
     for number, fire in enumerate(fires, start=2):
-        for part in ("squeeze", "expand1x1", "expand3x3"):
-            yield f"fire{number}/{'squeeze1x1' if part == 'squeeze' else part}", getattr(fire, part)
+        yield f"fire{number}/squeeze1x1", fire.squeeze
+        yield f"fire{number}/expand1x1", fire.expand1x1
+        yield f"fire{number}/expand3x3", fire.expand3x3
     yield "conv10", network.classifier[1]
 
 

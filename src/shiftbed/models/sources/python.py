@@ -18,13 +18,9 @@ __all__ = ["build"]
 
 @source("python", "python:package.module:factory")
 def _load(target: str, options: Options) -> Model:
-    from shiftbed.models.loading import load
-    from shiftbed.models.sources.callables import wrap
+    from shiftbed.models.loading import load_any
 
-    made = build(target)
-    if isinstance(made, (str, Model)):
-        return load(made)
-    return wrap(made, options, target.rpartition(":")[2])
+    return load_any(build(target), options, target.rpartition(":")[2])
 
 
 def build(target: str) -> Any:

@@ -29,8 +29,12 @@ def _timm() -> Any:
 
 
 def _names() -> Sequence[str]:
-    names: list[str] = _timm().list_models(pretrained=True)
-    return names
+    timm = _timm()
+    return [
+        name
+        for name in timm.list_models(pretrained=True)
+        if timm.get_pretrained_cfg(name).num_classes  # the rest give features alone
+    ]
 
 
 @source("timm", "timm:resnet50.a1_in1k", names=_names)
