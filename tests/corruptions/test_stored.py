@@ -157,16 +157,13 @@ def test_mnist_c_is_a_folder_per_corruption_with_the_clean_digits_beside(tmp_pat
     assert np.load(tmp_path / "shear/test_labels.npy").tolist() == [0, 1, 2, 0, 1, 2, 0]
 
 
-def test_by_default_it_is_the_whole_benchmark(source, tmp_path):
-    ice = np.random.default_rng(3).integers(0, 256, (400, 400, 3), dtype=np.uint8)
-    for number, suffix in enumerate(["png", "png", "png", "jpg", "jpg"], start=1):
-        save(ice, tmp_path / f"frost{number}.{suffix}")
+def test_by_default_it_is_the_whole_benchmark(source, tmp_path, frost_folder):
     make(
         image_folder(source),
         tmp_path / "out",
         keep_size=True,
         variant="tiny-imagenet-c",
-        options={"textures": str(tmp_path)},
+        options={"textures": str(frost_folder)},
     )
     made = {Path(file).parts[:2] for file in content(tmp_path / "out") if "/" in file}
     names = corruption_names("tiny-imagenet-c")

@@ -108,7 +108,7 @@ def make(
     before = f", {made.kept:,} of them already" if made.kept else ""
     print(f"{made.files:,} files are in {output}{before}; its manifest.jsonl has their hashes")
     if made.unreadable:
-        print(f"{len(made.unreadable)} pictures could not be read:", file=sys.stderr)
+        print(f"could not be read: {len(made.unreadable)}", file=sys.stderr)
         for name, reason in made.unreadable[:20]:
             print(f"  {name}: {reason}", file=sys.stderr)
         if len(made.unreadable) > 20:

@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from shiftbed.corruptions import _registry
 from shiftbed.corruptions._api import Picture, corrupt
-from shiftbed.errors import InputError
+from shiftbed.errors import InputError, unknown
 
 __all__ = ["contact_sheet"]
 
@@ -48,6 +48,10 @@ def contact_sheet(
         cell = 160 if side > 128 else 128 // side * side
     if not 16 <= cell <= 1024:
         raise InputError(f"a cell of {cell} pixels was asked for; choose 16 to 1024")
+    taken = {option for spec in specs for option in spec.options}
+    for option in options or ():
+        if option not in taken:
+            raise unknown("option of these corruptions", option, taken)
     clean = _square(picture, side, grey=variant == "mnist-c")
     rows = [_row(spec, clean, seed, key, options or {}) for spec in specs]
     columns = _columns(_by_family(rows))
