@@ -167,6 +167,23 @@ def test_mistakes_get_one_sentence(grid: Path, command: tuple[str, ...], sentenc
     assert "\n" not in str(result.exception)
 
 
+def test_results_without_natural_shifts_are_told_so(tmp_path: Path) -> None:
+    rows = "model,setting,accuracy\na,photos,90\na,photos+fog.1,50\nb,photos,80\n"
+    (tmp_path / "x.csv").write_text(rows)
+    out("import", tmp_path / "x.csv", "-o", tmp_path)
+    for command, sentence in {
+        ("fit", tmp_path): "no known natural shift among the settings, with its clean setting",
+        ("effective", tmp_path): "name a shifted setting, like photos+fog.3",
+        ("correlate", tmp_path): "there is no natural shift among the settings",
+        ("fit", tmp_path, "photos+fog.1"): "none has a category; choose models by name",
+        ("fit", tmp_path, "photos+fog.1", "--fitted-to", "*"): "there is only a; choose other",
+        ("fit", tmp_path, "photos+fog.2"): "there is no setting 'photos+fog.2'; did you mean",
+    }.items():
+        result = shiftbed("study", *command)
+        assert isinstance(result.exception, InputError)
+        assert sentence in str(result.exception)
+
+
 def test_a_mistake_ends_with_status_2_and_no_traceback() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "shiftbed", "score", "nowhere"],

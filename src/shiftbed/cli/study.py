@@ -71,7 +71,7 @@ def fit(
         said["models"] = fitted_to
     fits = [
         studies.fit_baseline(grid, name, clean=clean, **said)
-        for name in shifted or studies.natural_shifts(grid)
+        for name in studies.chosen_shifts(shifted, grid)
     ]
     _print(show.fit_rows(fits, level), show.fit_tables(fits, level), as_json, as_csv)
 
@@ -115,7 +115,7 @@ def effective(
         said["models"] = fitted_to
     tables: list[Any] = []
     shown: list[Any] = []
-    for name in shifted or studies.natural_shifts(grid):
+    for name in studies.chosen_shifts(shifted, grid):
         fit, published = studies.baseline_for(grid, name, clean=clean, **said)
         table = studies.effective_robustness_table(grid, fit, models=model, level=level)
         shown += show.effective_tables(table, fit, published, level)

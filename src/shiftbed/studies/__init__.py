@@ -27,7 +27,7 @@ from shiftbed.studies.robustness import (
     relative_robustness_table,
 )
 from shiftbed.studies.scoring import score
-from shiftbed.studies.shifts import clean_of, natural_shifts
+from shiftbed.studies.shifts import chosen_shifts, clean_of, natural_shifts
 
 __all__ = [
     "BaselineFit",
@@ -35,6 +35,7 @@ __all__ = [
     "Finding",
     "Grid",
     "baseline_for",
+    "chosen_shifts",
     "clean_of",
     "compare",
     "correlation",

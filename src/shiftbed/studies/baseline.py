@@ -223,6 +223,8 @@ def fit_baselines(
         raise unknown("shape", shape, get_args(Shape))
     if resamples < 1:
         raise InputError(f"{resamples} resamples are none; the default is 1000")
+    for setting in itertools.chain(*pairs):
+        grid.at(setting)
     chosen, measured = grid.mask(models), np.isfinite(grid.accuracy)
     groups: dict[tuple[str, bytes, bool], list[int]] = {}
     for index, (clean, shifted) in enumerate(pairs):

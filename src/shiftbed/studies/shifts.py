@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from shiftbed.errors import InputError
@@ -11,6 +11,7 @@ from shiftbed.errors import InputError
 __all__ = [
     "NATURAL",
     "NaturalShift",
+    "chosen_shifts",
     "clean_of",
     "natural_shifts",
     "same_classes",
@@ -73,6 +74,23 @@ def natural_shifts(settings: Container[str]) -> list[str]:
     ['imagenet-sketch']
     """
     return [name for name, shift in NATURAL.items() if name in settings and shift.clean in settings]
+
+
+def chosen_shifts(named: Sequence[str] | None, settings: Container[str]) -> list[str]:
+    """Return the shifts that somebody named, or else all known natural ones.
+
+    >>> chosen_shifts(["photos+fog.3"], [])
+    ['photos+fog.3']
+    >>> chosen_shifts(None, ["imagenet-val", "imagenet-sketch"])
+    ['imagenet-sketch']
+    """
+    chosen = list(named or natural_shifts(settings))
+    if not chosen:
+        raise InputError(
+            "there is no known natural shift among the settings, with its clean setting; "
+            "name a shifted setting, like photos+fog.3"
+        )
+    return chosen
 
 
 def clean_of(setting: str, known: Container[str]) -> str:
