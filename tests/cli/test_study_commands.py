@@ -131,6 +131,17 @@ def test_names_are_text_whatever_they_hold(hostile: Path) -> None:
     assert ":smile:" in scores
 
 
+def test_several_files_are_several_imports(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.csv").write_text(f"model,setting,accuracy\n{name},photos,50\n")
+    sources = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    said = out("import", *sources, "-o", tmp_path / "results")
+    assert said.count("1 cells of 1 models on 1 settings, read as cells") == 2
+    assert len(list((tmp_path / "results" / "imported").iterdir())) == 2
+    result = shiftbed("import", *sources, "-o", tmp_path / "results", "--name", "both")
+    assert "--name names one import" in str(result.exception)
+
+
 def test_few_standard_models_fall_back_on_the_published_baseline(hostile: Path) -> None:
     text = out("study", "effective", hostile, "imagenet-sketch", "-m", "ok")
     assert "Baseline: 87 models, the published testbed's" in text

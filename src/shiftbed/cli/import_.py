@@ -13,7 +13,8 @@ from shiftbed.cli._app import app
 @app.command("import")
 def import_(
     source: Annotated[
-        Path, typer.Argument(help="A CSV file, or the folder of the ImageNet testbed's grid.")
+        list[Path],
+        typer.Argument(help="CSV files, or the folder of the ImageNet testbed's grid."),
     ],
     results: Annotated[
         Path, typer.Option("--results", "-o", help="The results directory to add to.")
@@ -47,15 +48,18 @@ def import_(
     They are used like measured ones, and marked as imported. Importing again under the same
     name replaces them.
     """
+    from shiftbed.errors import InputError
     from shiftbed.results import import_results
 
-    said: dict[str, Any] = {"format": format}
-    done = import_results(
-        source, results, name=name, model=model, setting=setting, labels=labels, **said
-    )
-    print(
-        f"{done.cells:,} cells of {done.models:,} models on {done.settings:,} settings, "
-        f"read as {done.format}, are in {done.path}"
-    )
-    for note in done.notes:
-        print(f"note: {note}")
+    if name is not None and len(source) > 1:
+        raise InputError(f"--name names one import, and {len(source)} files are given")
+
+    said: dict[str, Any] = {"format": format, "name": name, "model": model}
+    for one in source:
+        done = import_results(one, results, setting=setting, labels=labels, **said)
+        print(
+            f"{done.cells:,} cells of {done.models:,} models on {done.settings:,} settings, "
+            f"read as {done.format}, are in {done.path}"
+        )
+        for note in done.notes:
+            print(f"note: {note}")
