@@ -18,7 +18,8 @@ __all__ = ["contact_sheet"]
 
 _PAPER, _INK, _FAINT, _BAND, _EDGE = "#ffffff", "#1a1a1a", "#6b6b6b", "#e9edf2", "#c4c8ce"
 _FRAME = "#d9480f"
-_GAP, _MARGIN, _GUTTER, _LABELS, _HEADING = 6, 18, 28, 146, 30
+#: Lengths for cells of up to 160 pixels; the sheets of larger cells are larger in everything.
+_MARGIN, _GUTTER, _GAP, _LABELS, _HEADING, _LOWEST_ROW, _TITLES = 18, 28, 6, 146, 30, 44, 90
 
 
 def contact_sheet(
@@ -35,17 +36,16 @@ def contact_sheet(
 
     The central square of the picture is brought to the benchmark's size first, so that the
     corruptions look as they do there. ``cell`` is the side of a cell in pixels: unless said,
-    160, or for the benchmarks of small pictures a whole multiple of theirs. Where a benchmark
-    has one severity of its own, it is framed. A corruption that cannot be drawn, because it
-    needs an option, says so in its row.
+    the benchmark's, and a multiple of it if that is small. Where a benchmark has one severity
+    of its own, it is framed. A corruption that cannot be drawn, because it needs an option,
+    says so in its row.
 
     >>> contact_sheet(np.full((28, 28), 90, np.uint8), variant="mnist-c", cell=28).mode
     'RGB'
     """
     specs = _registry.corruptions(variant)
     side = _registry.VARIANTS[variant]
-    if cell is None:
-        cell = 160 if side > 128 else 128 // side * side
+    cell = max(128 // side, 1) * side if cell is None else cell
     if not 16 <= cell <= 1024:
         raise InputError(f"a cell of {cell} pixels was asked for; choose 16 to 1024")
     taken = {option for spec in specs for option in spec.options}
@@ -54,37 +54,15 @@ def contact_sheet(
             raise unknown("option of these corruptions", option, taken)
     clean = _square(picture, side, grey=variant == "mnist-c")
     rows = [_row(spec, clean, seed, key, options or {}) for spec in specs]
-    columns = _columns(_by_family(rows))
-    steps = max(len(row.cells) for row in rows)
-    width = _LABELS + steps * (cell + _GAP)
-    heights = [
-        sum(_HEADING + len(family) * (cell + _GAP) + 2 * _GAP for family in column)
-        for column in columns
+    note = f"clean on the left; seed {seed}"
+    if any(spec.standard for spec in specs):
+        note += "; framed: the severity of the benchmark itself"
+    lines = [
+        (title or "clean", 26, _INK),
+        (f"{variant}: {len(rows)} corruptions of {side} x {side} px", 17, _INK),
+        (note, 15, _FAINT),
     ]
-    top = _MARGIN + max(cell, 90) + _GUTTER
-    sheet = Image.new(
-        "RGB",
-        (
-            2 * _MARGIN + len(columns) * width + (len(columns) - 1) * _GUTTER,
-            top + max(heights) + _MARGIN,
-        ),
-        _PAPER,
-    )
-    draw = ImageDraw.Draw(sheet)
-    sheet.paste(_shown(clean, cell), (_MARGIN, _MARGIN))
-    for line, (text, size, ink) in enumerate(_heading(title, variant, side, seed, rows)):
-        at = (_MARGIN + cell + _GUTTER, _MARGIN + (0, 36, 60)[line])
-        draw.text(at, text, ink, _font(size))
-    for number, column in enumerate(columns):
-        x, y = _MARGIN + number * (width + _GUTTER), top
-        for family in column:
-            _draw_heading(draw, x, y, width, cell, family)
-            y += _HEADING + _GAP
-            for row in family:
-                _draw_row(sheet, draw, x, y, cell, row)
-                y += cell + _GAP
-            y += _GAP
-    return sheet
+    return _Sheet(cell, _columns(_by_family(rows))).drawn(clean, lines)
 
 
 @dataclass(frozen=True)
@@ -123,51 +101,93 @@ def _columns(families: list[list[_Row]]) -> list[list[list[_Row]]]:
     return [families[:cut], families[cut:]]
 
 
-def _heading(
-    title: str, variant: str, side: int, seed: int, rows: list[_Row]
-) -> list[tuple[str, int, str]]:
-    lines = [(title or "clean", 26, _INK)]
-    lines.append((f"{variant}: {len(rows)} corruptions of {side} x {side} px", 17, _INK))
-    note = f"clean on the left; seed {seed}"
-    if any(row.spec.standard for row in rows):
-        note += "; framed: the severity of the benchmark itself"
-    return [*lines, (note, 15, _FAINT)]
+class _Sheet:
+    def __init__(self, cell: int, columns: list[list[list[_Row]]]) -> None:
+        self.cell = cell
+        self.columns = columns
+        self.scale = max(1.0, cell / 160)
+        self.across = cell + self.px(_GAP)
+        self.down = max(cell, self.px(_LOWEST_ROW)) + self.px(_GAP)
+        steps = max(len(row.cells) for column in columns for family in column for row in family)
+        self.width = self.px(_LABELS) + steps * self.across
 
+    def px(self, length: float) -> int:
+        return round(length * self.scale)
 
-def _draw_heading(
-    draw: ImageDraw.ImageDraw, x: int, y: int, width: int, cell: int, family: list[_Row]
-) -> None:
-    draw.rectangle((x, y, x + width - _GAP - 1, y + _HEADING - 1), fill=_BAND)
-    middle = y + _HEADING // 2
-    draw.text((x + 8, middle), family[0].spec.family, _INK, _font(17), anchor="lm")
-    for step in range(1, max(len(row.spec.severities) for row in family) + 1):
-        centre = x + _LABELS + (step - 1) * (cell + _GAP) + cell // 2
-        draw.text((centre, middle), str(step), _FAINT, _font(15), anchor="mm")
+    def font(self, size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+        return ImageFont.load_default(self.px(size))
 
-
-def _draw_row(
-    sheet: Image.Image, draw: ImageDraw.ImageDraw, x: int, y: int, cell: int, row: _Row
-) -> None:
-    spec = row.spec
-    label = "\n".join(textwrap.wrap(spec.name.replace("_", " "), 17))
-    lines = label.count("\n") + 1
-    draw.multiline_text((x + 8, y + cell // 2), label, _INK, _font(15), anchor="lm", spacing=3)
-    notes = [] if spec.standing == "main" else [spec.standing]
-    notes += [] if spec.severities else ["no severity"]
-    below = y + cell // 2 + 10 * lines + 4
-    draw.text((x + 8, below), ", ".join(notes), _FAINT, _font(13))
-    for step, picture in enumerate(row.cells, start=1):
-        left = x + _LABELS + (step - 1) * (cell + _GAP)
-        edge, ink = (3, _FRAME) if step == spec.standard else (1, _EDGE)
-        draw.rectangle(
-            (left - edge, y - edge, left + cell + edge - 1, y + cell + edge - 1), fill=ink
+    def drawn(self, clean: Picture, lines: list[tuple[str, int, str]]) -> Image.Image:
+        px = self.px
+        top = px(_MARGIN) + max(self.cell, px(_TITLES)) + px(_GUTTER)
+        heights = [sum(map(self.height, column)) for column in self.columns]
+        between = px(_GUTTER) * (len(self.columns) - 1)
+        size = (
+            2 * px(_MARGIN) + len(self.columns) * self.width + between,
+            top + max(heights) + px(_MARGIN),
         )
-        sheet.paste(_shown(picture, cell), (left, y))
-    if row.problem:
-        text = "\n".join(textwrap.wrap(f"not drawn: {row.problem}", 60))
-        draw.multiline_text(
-            (x + _LABELS, y + cell // 2), text, _FAINT, _font(13), anchor="lm", spacing=4
+        self.sheet = Image.new("RGB", size, _PAPER)
+        self.draw = ImageDraw.Draw(self.sheet)
+        self.sheet.paste(_shown(clean, self.cell), (px(_MARGIN), px(_MARGIN)))
+        y = px(_MARGIN)
+        for text, points, ink in lines:
+            at = (px(_MARGIN) + self.cell + px(_GUTTER), y)
+            self.draw.text(at, text, ink, self.font(points))
+            y += px(1.4 * points)
+        for number, column in enumerate(self.columns):
+            x, y = px(_MARGIN) + number * (self.width + px(_GUTTER)), top
+            for family in column:
+                self.draw_family(x, y, family)
+                y += self.height(family)
+        return self.sheet
+
+    def height(self, family: list[_Row]) -> int:
+        return self.px(_HEADING) + len(family) * self.down + 2 * self.px(_GAP)
+
+    def draw_family(self, x: int, y: int, family: list[_Row]) -> None:
+        px = self.px
+        self.draw.rectangle((x, y, x + self.width - px(_GAP) - 1, y + px(_HEADING) - 1), fill=_BAND)
+        middle = y + px(_HEADING) // 2
+        name = family[0].spec.family
+        self.draw.text((x + px(8), middle), name, _INK, self.font(17), anchor="lm")
+        for step in range(1, max(len(row.spec.severities) for row in family) + 1):
+            centre = x + px(_LABELS) + (step - 1) * self.across + self.cell // 2
+            self.draw.text((centre, middle), str(step), _FAINT, self.font(15), anchor="mm")
+        y += px(_HEADING) + px(_GAP)
+        for row in family:
+            self.draw_row(x, y, row)
+            y += self.down
+
+    def draw_row(self, x: int, y: int, row: _Row) -> None:
+        px, spec = self.px, row.spec
+        middle = y + (self.down - px(_GAP)) // 2
+        notes = [] if spec.standing == "main" else [spec.standing]
+        notes += [] if spec.severities else ["no severity"]
+        name = spec.name.replace("_", " ")
+        raised = px(9) if notes else 0
+        self.draw.text((x + px(8), middle - raised), name, _INK, self.font(15), anchor="lm")
+        self.draw.text(
+            (x + px(8), middle + px(10)), ", ".join(notes), _FAINT, self.font(13), anchor="lm"
         )
+        x += px(_LABELS)
+        y = middle - self.cell // 2
+        for step, picture in enumerate(row.cells, start=1):
+            edge, ink = (px(3), _FRAME) if step == spec.standard else (1, _EDGE)
+            last = self.cell + edge - 1
+            self.draw.rectangle((x - edge, y - edge, x + last, y + last), fill=ink)
+            self.sheet.paste(_shown(picture, self.cell), (x, y))
+            x += self.across
+        if row.problem:
+            lines = textwrap.wrap(
+                f"not drawn: {row.problem}",
+                width=(self.width - px(_LABELS)) // px(7),
+                max_lines=max(1, self.down // px(18)),
+                placeholder=" ...",
+            )
+            text = "\n".join(lines)
+            self.draw.multiline_text(
+                (x, middle), text, _FAINT, self.font(13), anchor="lm", spacing=px(4)
+            )
 
 
 def _square(picture: Picture, side: int, *, grey: bool) -> Picture:
@@ -186,7 +206,3 @@ def _shown(picture: Picture, cell: int) -> Image.Image:
     return image.resize(
         (cell, cell), Image.Resampling.NEAREST if larger else Image.Resampling.LANCZOS
     ).convert("RGB")
-
-
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    return ImageFont.load_default(size)
