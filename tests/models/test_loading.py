@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import pickle
 import sys
@@ -16,6 +17,7 @@ from shiftbed import InputError, models
 from shiftbed.data import imagenet_classes
 from shiftbed.models._torchvision import import_torchvision
 from shiftbed.models.keys import class_keys, wordnet_keys
+from shiftbed.models.options import read_options
 
 import_torchvision()
 import torch  # noqa: E402
@@ -174,8 +176,9 @@ def test_expand(here: Path) -> None:
 @pytest.mark.parametrize(
     ("pattern", "sentence"),
     [
-        ("timm:resnett*", "no model of timm: matches 'resnett\\*'"),
-        ("onnx:*.onx", "no file matches '\\*.onx'"),
+        ("timm:resnett*", "nothing of timm: matches 'resnett\\*'; see"),
+        ("onnx:*.onx", "nothing of onnx: matches '\\*.onx'$"),
+        ("hf:*", "has no list of models to match"),
         ("@missing.txt", "cannot read the list of models missing.txt"),
         ("@empty.txt", "is empty; expected one spec per line"),
         ("resnet18", "is no model spec"),
@@ -191,12 +194,36 @@ def test_list_models() -> None:
     listed = models.list_models("resnet18")
     assert "timm:resnet18.a1_in1k" in listed
     assert "torchvision:resnet18.IMAGENET1K_V1" in listed
+    with pytest.raises(InputError, match="no model that can be listed matches 'resnett'"):
+        models.list_models("resnett")
 
 
 @given(st.text(max_size=40))
 def test_any_text_is_expanded_or_refused(text: str) -> None:
     with contextlib.suppress(InputError):
         assert models.expand([text])
+
+
+@given(
+    key=st.sampled_from([field.name for field in dataclasses.fields(models.Options)]),
+    value=st.one_of(
+        st.text(max_size=12),
+        st.floats(),
+        st.integers(),
+        st.lists(st.integers(-2, 300), max_size=4),
+        st.text(alphabet="0123456789./x-e", max_size=8),
+    ),
+)
+def test_any_option_is_understood_or_refused(key: str, value: Any) -> None:
+    try:
+        options = read_options({key: value})
+    except InputError:
+        return
+    geometry = options.geometry(models.Geometry((224, 224), (256, 256)))
+    assert geometry.size is not None
+    assert min(geometry.size) > 0
+    assert geometry.resize is not None
+    assert min(geometry.resize) > 0
 
 
 def test_names() -> None:

@@ -126,16 +126,19 @@ def _listed(path: str) -> list[str]:
 def _wild(pattern: str) -> list[str]:
     prefix, rest, own = _parsed(pattern)
     options = "".join(f",{key}={value}" for key, value in own.items())
-    names = sources()[prefix].names()
-    if names:
-        found = [name for name in names if fnmatchcase(name, rest)]
-    else:  # the user's own files, one of which may have such a name
+    entry = sources()[prefix]
+    if entry.files:
         # Not Path.glob, which takes no absolute pattern.
-        found = sorted(glob.glob(rest, recursive=True)) or [rest]  # noqa: PTH207
-        if found == [rest] and found_path(rest) is None:
-            raise InputError(f"no file matches {rest!r}")
+        found = sorted(glob.glob(rest, recursive=True))  # noqa: PTH207
+        if not found and found_path(rest) is not None:
+            found = [rest]  # a file whose name has such a character
+    elif names := entry.names():
+        found = [name for name in names if fnmatchcase(name, rest)]
+    else:
+        raise InputError(f"{prefix}: has no list of models to match {rest!r} with; name each model")
     if not found:
-        raise InputError(f"no model of {prefix}: matches {rest!r}; see `shiftbed list models`")
+        hint = "" if entry.files else "; see `shiftbed list models`"
+        raise InputError(f"nothing of {prefix}: matches {rest!r}{hint}")
     return [f"{prefix}:{name}{options}" for name in found]
 
 
@@ -155,4 +158,6 @@ def list_models(pattern: str | None = None) -> list[str]:
         with contextlib.suppress(MissingExtraError):
             names = entry.names()
             found.extend(f"{entry.prefix}:{name}" for name in names if fnmatchcase(name, wanted))
+    if not found:
+        raise InputError(f"no model that can be listed matches {pattern!r}")
     return found

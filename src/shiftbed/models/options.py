@@ -132,8 +132,8 @@ def _whole(key: str, value: object) -> int:
 
 def _fraction(key: str, value: object) -> float:
     number = _number(key, value)
-    if not 0 < number <= 1:
-        raise InputError(f"the model option {key} is {value!r}; expected a part, above 0, up to 1")
+    if not 0.05 <= number <= 1:
+        raise InputError(f"the model option {key} is {value!r}; expected a part, 0.05 to 1")
     return number
 
 

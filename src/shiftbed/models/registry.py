@@ -24,8 +24,10 @@ class Source:
     usage: str
     #: (what follows the prefix, overrides) -> model.
     load: Callable[[str, Options], Model]
-    #: The names that can be listed; empty where they are the user's own files.
+    #: The names that can be listed; none where the user makes them.
     names: Callable[[], Sequence[str]]
+    #: Whether the names are paths of the user's files.
+    files: bool
 
 
 _SOURCES: dict[str, Source] = {}
@@ -34,12 +36,12 @@ Loader = Callable[[str, Options], Model]
 
 
 def source(
-    prefix: str, usage: str, names: Callable[[], Sequence[str]] = tuple
+    prefix: str, usage: str, names: Callable[[], Sequence[str]] = tuple, *, files: bool = False
 ) -> Callable[[Loader], Loader]:
     """Register a function as the loader of specs with this prefix."""
 
     def register(load: Loader) -> Loader:
-        _SOURCES[prefix] = Source(prefix, usage, load, names)
+        _SOURCES[prefix] = Source(prefix, usage, load, names, files)
         return load
 
     return register

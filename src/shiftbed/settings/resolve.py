@@ -65,11 +65,17 @@ def resolve(
     return list(found.values())
 
 
-def list_settings(
-    patterns: str | Iterable[str] = ("mnist-c", "imagenet-photos+{clean,*,extra}"),
-) -> list[str]:
-    """Return names of settings, without fetching or opening any image set."""
+def list_settings(patterns: str | Iterable[str] | None = None) -> list[str]:
+    """Return names of settings, without fetching or opening any image set.
+
+    Without patterns, all of the image sets that are known by name.
+
+    >>> list_settings("mnist-test+{clean,fog}")
+    ['mnist-test', 'mnist-test+fog']
+    """
     known = {info.name: info.variant for info in list_sets()}
+    if patterns is None:
+        patterns = [f"{name}+{{clean,*,extra}}" for name in known]
     suites = {one.name: one for one in list_suites()}
     names: list[str] = []
     for pattern in [patterns] if isinstance(patterns, str) else patterns:

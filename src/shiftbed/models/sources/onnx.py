@@ -30,7 +30,7 @@ _DTYPES = {
 }
 
 
-@source("onnx", "onnx:mine.onnx")
+@source("onnx", "onnx:mine.onnx", files=True)
 def _load(path: str, options: Options) -> Model:
     """Load a network; what its file does not say of its preparation is as torchvision's.
 

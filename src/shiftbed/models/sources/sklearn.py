@@ -22,7 +22,7 @@ from shiftbed.models.registry import source
 __all__ = ["estimator_model"]
 
 
-@source("sklearn", "sklearn:mine.skops")
+@source("sklearn", "sklearn:mine.skops", files=True)
 def _load(path: str, options: Options) -> Model:
     if Path(path).suffix in {".pkl", ".pickle", ".joblib"}:
         raise InputError(

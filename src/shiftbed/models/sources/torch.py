@@ -22,7 +22,7 @@ __all__: list[str] = []
 _ARCH = "arch=timm:resnet18, arch=torchvision:resnet18 or arch=python:module:factory"
 
 
-@source("torch", "torch:mine.pt,arch=timm:resnet18")
+@source("torch", "torch:mine.pt,arch=timm:resnet18", files=True)
 def _load(path: str, options: Options) -> Model:
     try:
         from shiftbed.models._torch import read_checkpoint, torch_model
