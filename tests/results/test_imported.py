@@ -8,6 +8,8 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from shiftbed.data.imagenet import imagenet_classes
 from shiftbed.errors import InputError
@@ -195,6 +197,11 @@ BAD: dict[str, tuple[str, str | bytes, str]] = {
     "no pictures": ("x.csv", HEADER + "a,s,50,0\n", "a whole number of pictures"),
     "no name": ("x.csv", HEADER + ",s,50,10\n", "line 2: model is empty"),
     "escape codes": ("x.csv", HEADER + "a\x1b[31m,s,50,10\n", "unprintable characters"),
+    "escape codes in a category": (
+        "x.csv",
+        "model,setting,accuracy,category\na,s,50,\x1b[31m\n",
+        "category is no name: it has unprintable",
+    ),
     "endless name": ("x.csv", HEADER + "a" * 301 + ",s,50,10\n", "it has 301 characters"),
     "twice": ("x.csv", HEADER + "a,s,50,10\na,s,60,10\n", "2 results of 'a' on 's'; keep one"),
     "grid twice": ("x.csv", "model,val\na,1\na,2\n", "model 'a' is there twice"),
@@ -232,8 +239,12 @@ def test_other_mistakes_get_one_sentence(tmp_path: Path) -> None:
     for call, sentence in {
         lambda: import_results(tmp_path / "absent.csv", tmp_path): "No such file",
         lambda: import_results(tmp_path, tmp_path): "a folder without a top1.csv",
-        lambda: import_results(good, tmp_path, format=cast("Format", "cels")): "did you mean cells?",
-        lambda: import_results(good, tmp_path, format="timm", setting="s"): "has no column 'img_size'",
+        lambda: import_results(
+            good, tmp_path, format=cast("Format", "cels")
+        ): "did you mean cells?",
+        lambda: import_results(
+            good, tmp_path, format="timm", setting="s"
+        ): "has no column 'img_size'",
         lambda: import_results(good, tmp_path, labels=labels): "leave --labels out",
         lambda: import_results(good, tmp_path, name="../"): "cannot name an import",
         lambda: import_results(good, good): "cannot write",
@@ -273,3 +284,40 @@ def test_sizes_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 )
 def test_formats_are_detected(path: str, format: str) -> None:
     assert detect_format(SHARED / path) == format
+
+
+HEADERS = [
+    "model,setting,accuracy,n",
+    "model,img_size,top1,top5",
+    "file_name,predicted_class,predicted_probability",
+    "model,val,imagenet-a,imagenet-c.fog.3_on-disk",
+]
+FIELDS = st.one_of(
+    st.sampled_from(["a", "", "50", "0.5", "1,000", "nan", "inf", "1e400", '"', "n01440764/x"]),
+    st.text(max_size=8),
+)
+
+
+@given(
+    st.sampled_from(HEADERS),
+    st.lists(st.lists(FIELDS, min_size=3, max_size=5).map(",".join), max_size=4),
+    st.binary(max_size=6),
+)
+@settings(deadline=None, max_examples=150)
+def test_whatever_is_in_a_file_it_is_read_or_told(
+    tmp_path_factory: pytest.TempPathFactory, header: str, lines: list[str], end: bytes
+) -> None:
+    folder = tmp_path_factory.mktemp("fuzz")
+    text = "\n".join([header, *lines]).encode("utf-8", "surrogatepass") + end
+    source = written(folder, "results-imagenet.csv", text)
+    sentence = None
+    try:
+        imported = import_results(source, folder)
+    except InputError as told:
+        sentence = str(told)
+    if sentence is not None:
+        assert "\n" not in sentence
+        return
+    cells = read_imported(folder)
+    assert cells.num_rows == imported.cells > 0
+    assert all(0 <= accuracy <= 1 for accuracy in cells["accuracy"].to_pylist())

@@ -233,7 +233,10 @@ def _testbed_rows(source: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
     categories = {}
     if (folder / "models.csv").exists():
         table = _rows(folder / "models.csv", {"model", "category"})
-        categories = {row["model"]: row["category"] or None for _, row in table}
+        categories = {
+            row["model"]: _optional(folder / "models.csv", line, "category", row)
+            for line, row in table
+        }
     else:
         notes.append(
             "there is no models.csv beside the grid, so its models have no category, "
@@ -339,8 +342,8 @@ def _cells_rows(source: Path) -> Iterator[dict[str, Any]]:
                 if row.get("top5")
                 else None
             ),
-            "category": row.get("category") or None,
-            "class_space": row.get("class_space") or None,
+            "category": _optional(source, line, "category", row),
+            "class_space": _optional(source, line, "class_space", row),
         }
 
 
@@ -505,6 +508,11 @@ def _name(path: Path, line: int, column: str, text: str) -> str:
             + (f"{len(text):,} characters" if len(text) > _MAX_NAME else "unprintable characters")
         )
     return text
+
+
+def _optional(path: Path, line: int, column: str, row: dict[str, str]) -> str | None:
+    text = row.get(column)
+    return _name(path, line, column, text) if text else None
 
 
 def _counts_of(n: int, accuracies: list[float]) -> bool:
