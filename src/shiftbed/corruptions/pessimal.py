@@ -105,8 +105,8 @@ def train(
     matrix = np.eye(tile * tile)
     down, across = height // tile, width // tile
     for epoch in range(1, epochs + 1):
-        progress = epoch * 135 // epochs
-        rate = learning_rate * (0.1 ** (progress // 30) if progress >= 45 else 1.0)
+        progress = (epoch - 1) * 135 // epochs + 1
+        rate = learning_rate * (1.0 if progress < 45 else 0.1 if progress < 90 else 0.001)
         order = rng.permutation(count)
         for start in range(0, count - batch_size + 1, batch_size):
             chosen = order[start : start + batch_size]
