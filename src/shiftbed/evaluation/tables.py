@@ -66,7 +66,20 @@ def show(run: Evaluation, console: Console) -> None:
             f"{run.results.path}' has each cell."
         )
     for part in parts:
+        print_part(part, console)
+
+
+def print_part(part: RenderableType, console: Console) -> None:
+    """Print a table under its title, or a sentence. Names may have brackets: no markup."""
+    from rich.table import Table
+
+    if isinstance(part, Table) and part.title:
+        title, part.title = part.title, None
+        console.print()
+        console.print(title, style="bold", markup=False, highlight=False)
         console.print(part)
+    else:
+        console.print(part, markup=False, highlight=False)
 
 
 def _averaged(score: Score) -> Iterator[dict[str, Any]]:
@@ -120,28 +133,29 @@ def _table(
             known = {row[model]["n"] for model in models if model in row} - {None}
             ends = [f"{n:,}" for n in (min(known, default=0), max(known, default=0))]
             texts.append(" to ".join(dict.fromkeys(ends)) if known else "")
-        table.add_row(shift, *texts)
+        _add(table, shift, *texts)
     return table
 
 
 def _grid(title: str, texts: Sequence[str], numbers: Sequence[str]) -> Table:
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
+        title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False
     )
     for name in texts:
-        table.add_column(name, overflow="fold")
+        table.add_column(Text(name), overflow="fold")
     for name in numbers:
-        table.add_column(name, justify="right", overflow="fold")
+        table.add_column(Text(name), justify="right", overflow="fold")
     return table
+
+
+def _add(table: Table, *texts: str) -> None:
+    from rich.text import Text
+
+    table.add_row(*map(Text, texts))
 
 
 def _percent(row: dict[str, Any] | None) -> str:
@@ -175,7 +189,7 @@ def _score_tables(scores: Sequence[Score], baseline: str | None) -> Iterator[Ren
                 texts += ["100", "100"]
             elif measured:
                 texts += [_estimate(score.mce), _estimate(score.relative_mce)]
-            table.add_row(score.model, *texts)
+            _add(table, score.model, *texts)
         yield table
         if measured:
             yield f"mCE and relative mCE: errors over those of {baseline}, in percent."
@@ -199,7 +213,7 @@ def _worst(rows: Sequence[dict[str, Any]]) -> Iterator[RenderableType]:
     if len(known) > WORST:
         table = _grid("The worst cells", ["model", "setting"], ["percent"])
         for row in known[:WORST]:
-            table.add_row(row["model"], row["setting"], _percent(row))
+            _add(table, row["model"], row["setting"], _percent(row))
         yield table
 
 
@@ -235,13 +249,16 @@ def print_table(table: pa.Table, as_json: bool = False, as_csv: bool = False) ->
         sys.stdout.write(sink.getvalue().decode())
     else:
         from rich.console import Console
+        from rich.text import Text
 
         grid = _grid("", [], [])
         for field in table.schema:
             numeric = str(field.type).startswith(("int", "uint", "float", "double", "decimal"))
-            grid.add_column(field.name, justify="right" if numeric else "left", overflow="fold")
+            grid.add_column(
+                Text(field.name), justify="right" if numeric else "left", overflow="fold"
+            )
         for row in table.slice(0, ROWS).to_pylist():
-            grid.add_row(*(_plain(value) for value in row.values()))
+            _add(grid, *(_plain(value) for value in row.values()))
         console = Console()
         console.print(grid)
         if len(table) > ROWS:
@@ -274,7 +291,7 @@ def show_results(
     if not chosen:
         raise _none_chosen(results, models, settings, cells)
     for part in accuracy_tables(with_intervals(chosen), console.width):
-        console.print(part)
+        print_part(part, console)
     unfinished = [cell for cell in chosen if not cell["complete"]]
     if unfinished:
         console.print(

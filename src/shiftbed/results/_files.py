@@ -14,6 +14,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from shiftbed.errors import InputError
@@ -50,7 +51,8 @@ def write_atomically(root: Path, path: Path, write: Callable[[Path], object]) ->
             "is kept: make room or give a folder that can be written, and run it again"
         ) from problem
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
         _remove_if_empty(scratch)
 
 
