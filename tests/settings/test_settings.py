@@ -157,6 +157,11 @@ def test_listing_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     listed = list_settings()
     assert "mnist-test+zigzag" in listed
     assert "imagenet-photos+fog.3" in listed
+    assert list_settings("imagenet-photos+fog.*")[0] == "imagenet-photos+fog.1"
+    assert list_settings("*-photos+fog.1") == ["imagenet-photos+fog.1", "natural-photos+fog.1"]
+    assert list_settings("mine+{clean,fog.2}") == ["mine", "mine+fog.2"]
+    with pytest.raises(InputError, match="no image set or suite 'photos.'"):
+        list_settings("photos*")
     assert list_settings("imagenet-c")[1] == "SET+gaussian_noise.1"
 
 
@@ -172,7 +177,7 @@ def test_listing_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         ("imagenet-d", MINE, "did you mean imagenet-c"),
         ("imagenet-c", None, "needs an image set: name one with data"),
         ("+fog", None, "needs an image set: name one with data"),
-        ("zzz*", MINE, "no image set 'zzz.*'"),
+        ("zzz*", MINE, "no image set or suite 'zzz.*'"),
         ("mine+{fog", MINE, "opens a brace that is never closed"),
         ("mine", [MINE, MINE], "two of the image sets given are called 'mine'"),
         ("x/y+fog.1", None, "x/y does not exist; give a folder"),

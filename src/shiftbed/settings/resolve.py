@@ -68,15 +68,16 @@ def resolve(
 def list_settings(patterns: str | Iterable[str] | None = None) -> list[str]:
     """Return names of settings, without fetching or opening any image set.
 
-    Without patterns, all of the image sets that are known by name.
+    Without patterns, all of the image sets that are known by name. A name that is not known
+    is taken as that of a set which the user has.
 
     >>> list_settings("mnist-test+{clean,fog}")
     ['mnist-test', 'mnist-test+fog']
     """
-    known = {info.name: info.variant for info in list_sets()}
-    if patterns is None:
-        patterns = [f"{name}+{{clean,*,extra}}" for name in known]
+    variants = {info.name: info.variant for info in list_sets()}
     suites = {one.name: one for one in list_suites()}
+    if patterns is None:
+        patterns = [f"{name}+{{clean,*,extra}}" for name in variants]
     names: list[str] = []
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         parts: list[tuple[str, str | None, str | None]]
@@ -84,11 +85,26 @@ def list_settings(patterns: str | Iterable[str] | None = None) -> list[str]:
             one = suites[pattern]
             parts = [(one.images or "SET", part, one.variant) for part in one.shifts]
         else:
-            parts = [(*split_pattern(name), None) for name in expand_braces(pattern)]
+            split = [split_pattern(name) for name in expand_braces(pattern)]
+            parts = [
+                (name, part, None) for given, part in split for name in _known(given, variants)
+            ]
         for name, part, variant in parts:
-            own = known.get(name, variant or _DEFAULT)
+            own = variants.get(name, variant or _DEFAULT)
             names.extend(_name(name, shift, own) for shift in _shifts(part, variant or own))
     return list(dict.fromkeys(names))
+
+
+def _is_wild(text: str) -> bool:
+    return any(char in text for char in "*?[")
+
+
+def _known(given: str, names: Iterable[str]) -> list[str]:
+    """Return the names of known image sets that a name or wildcard means."""
+    found = [name for name in names if fnmatchcase(name, given)]
+    if not found:
+        raise unknown("image set or suite", given, [*names, *(one.name for one in list_suites())])
+    return found
 
 
 #: The variant for image sets that no benchmark has a variant for: the user's own.
@@ -131,7 +147,7 @@ class _Opener:
 
     def find(self, name: str) -> list[ImageSet]:
         """Return the image sets that a pattern's first part means."""
-        known = [*self._open, *self._variants]
+        known = dict.fromkeys([*self._open, *self._variants])
         if not name:
             if not self.given:
                 raise InputError(
@@ -141,14 +157,10 @@ class _Opener:
             return self.given
         if name in self._open:
             return [self._open[name]]
-        if any(char in name for char in "*?[") and found_path(name) is None:
-            matching = [one for one in dict.fromkeys(known) if fnmatchcase(one, name)]
-            if not matching:
-                raise unknown("image set", name, known)
-            return [images for one in matching for images in self.find(one)]
-        if name not in self._variants and "/" not in name and found_path(name) is None:
-            suites = [one.name for one in list_suites()]
-            raise unknown("image set or suite", name, [*known, *suites])
+        if _is_wild(name) and found_path(name) is None:
+            return [images for one in _known(name, known) for images in self.find(one)]
+        if "/" not in name and found_path(name) is None:
+            _known(name, known)
         images = open_set(name)
         self._open[name] = self._open.setdefault(images.name, images)
         return [self._open[name]]
@@ -219,7 +231,7 @@ def _shifts(pattern: str | None, variant: str) -> list[Shift | None]:
     corruption, _, step = pattern.partition(".")
     if corruption == "extra":
         names = [name for name, standing in known.items() if standing == "extra"]
-    elif any(char in corruption for char in "*?["):
+    elif _is_wild(corruption):
         # A wildcard is for the benchmark's own; the extra ones are asked for by name.
         names = [
             name
