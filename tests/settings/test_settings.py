@@ -160,7 +160,7 @@ def test_listing_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list_settings("imagenet-photos+fog.*")[0] == "imagenet-photos+fog.1"
     assert list_settings("*-photos+fog.1") == ["imagenet-photos+fog.1", "natural-photos+fog.1"]
     assert list_settings("mine+{clean,fog.2}") == ["mine", "mine+fog.2"]
-    with pytest.raises(InputError, match="no image set or suite 'photos.'"):
+    with pytest.raises(InputError, match=r"no image set or suite 'photos\*'"):
         list_settings("photos*")
     assert list_settings("imagenet-c")[1] == "SET+gaussian_noise.1"
 

@@ -85,9 +85,10 @@ def list_settings(patterns: str | Iterable[str] | None = None) -> list[str]:
             one = suites[pattern]
             parts = [(one.images or "SET", part, one.variant) for part in one.shifts]
         else:
-            split = [split_pattern(name) for name in expand_braces(pattern)]
             parts = [
-                (name, part, None) for given, part in split for name in _known(given, variants)
+                (name, part, None)
+                for given, part in map(split_pattern, expand_braces(pattern))
+                for name in (_known(given, variants) if _is_wild(given) else [given])
             ]
         for name, part, variant in parts:
             own = variants.get(name, variant or _DEFAULT)
