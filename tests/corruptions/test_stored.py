@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from shiftbed.corruptions import corrupt, corruption_names
+from shiftbed.corruptions import corrupt, corruption_names, stored
 from shiftbed.corruptions.stored import as_seen, make, save
 from shiftbed.data import ArraySet, image_folder
 from shiftbed.errors import InputError
@@ -155,6 +156,44 @@ def test_mnist_c_is_a_folder_per_corruption_with_the_clean_digits_beside(tmp_pat
     expected = corrupt(pictures.load(3), "shear", variant="mnist-c", key="3")
     np.testing.assert_array_equal(sheared[3, ..., 0], expected)
     assert np.load(tmp_path / "shear/test_labels.npy").tolist() == [0, 1, 2, 0, 1, 2, 0]
+
+
+def test_a_training_set_is_written_as_one(tmp_path):
+    pictures = small(side=28, grey=True)
+    pictures.name = "digits-train"
+    pictures.labels = None
+    make(pictures, tmp_path, [("stripe", None)], variant="mnist-c")
+    assert set(content(tmp_path)) == {
+        "manifest.json",
+        "manifest.jsonl",
+        "identity/train_images.npy",
+        "stripe/train_images.npy",
+    }
+
+
+def test_pictures_without_labels_have_no_class_folder(tmp_path):
+    folder = photos(tmp_path / "photos", 1) / "n00000000"
+    make(image_folder(folder), tmp_path / "out", [("fog", 2), ("greyscale", None)])
+    assert {"fog/2/val_0000.JPEG", "greyscale/val_0000.JPEG"} < set(content(tmp_path / "out"))
+
+
+def test_a_full_disk_is_told_and_mended(source, tmp_path, monkeypatch):
+    expected = make(image_folder(source), tmp_path / "whole", DRY)
+    written = 0
+
+    def until_full(picture, encoding, path, write=stored._write_picture):
+        nonlocal written
+        written += 1
+        if written > 9:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(picture, encoding, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stored, "_write_picture", until_full)
+        with pytest.raises(InputError, match="No space left on device"):
+            make(image_folder(source), tmp_path / "out", DRY, workers=1)
+    assert make(image_folder(source), tmp_path / "out", DRY).files == expected.files
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
 
 
 def test_by_default_it_is_the_whole_benchmark(source, tmp_path, frost_folder):
