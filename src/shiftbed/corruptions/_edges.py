@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from shiftbed.corruptions import _filters
@@ -16,39 +18,28 @@ def canny(image: Array, *, low: float = 0.1, high: float = 0.2) -> Array:
     [3, 4]
     """
     weights = _filters.gaussian_weights(1.0, 4.0)
-    smooth = np.empty_like(image)
-    _smooth_inside(image, weights, smooth)
+    # As if all were black outside; then make up for the loss at the border.
+    smooth, gain = _smooth_inside(image, weights), _smooth_inside(np.ones_like(image), weights)
     edges = np.zeros(image.shape, np.uint8)
-    _trace(smooth, low, high, edges)
+    _trace(smooth / (gain + np.finfo(float).eps), low, high, edges)
     return edges
 
 
 @kernel
-def _smooth_inside(image: Array, weights: Array, out: Array) -> None:
-    """Smooth as if all were black outside, and make up for the loss at the border."""
+def _smooth_inside(image: Array, weights: Array) -> Array:
     height, width = image.shape
-    radius = weights.size - 1
-    columns = np.zeros((height, width))
-    gain_y = np.zeros(height)
-    gain_x = np.zeros(width)
-    for y in range(height):
-        for step in range(-radius, radius + 1):
-            if 0 <= y + step < height:
-                weight = weights[abs(step)]
-                gain_y[y] += weight
-                for x in range(width):
-                    columns[y, x] += image[y + step, x] * weight
-    for x in range(width):
-        for step in range(-radius, radius + 1):
-            if 0 <= x + step < width:
-                gain_x[x] += weights[abs(step)]
-    for y in range(height):
-        for x in range(width):
-            total = 0.0
-            for step in range(-radius, radius + 1):
-                if 0 <= x + step < width:
-                    total += columns[y, x + step] * weights[abs(step)]
-            out[y, x] = total / (gain_y[y] * gain_x[x] + 2.220446049250313e-16)
+    reach = weights.size - 1
+    padded = np.zeros((height + 2 * reach, width + 2 * reach))
+    padded[reach : reach + height, reach : reach + width] = image
+    columns = padded[reach : reach + height] * weights[0]
+    for step in range(reach, 0, -1):
+        above, below = padded[reach - step :], padded[reach + step :]
+        columns += (above[:height] + below[:height]) * weights[step]
+    out: Array = columns[:, reach : reach + width] * weights[0]
+    for step in range(reach, 0, -1):
+        left, right = columns[:, reach - step :], columns[:, reach + step :]
+        out += (left[:, :width] + right[:, :width]) * weights[step]
+    return out
 
 
 @kernel
@@ -62,17 +53,15 @@ def _trace(smooth: Array, low: float, high: float, edges: Array) -> None:
         above, below = max(y - 1, 0), min(y + 1, height - 1)
         for x in range(width):
             before, after = max(x - 1, 0), min(x + 1, width - 1)
-            down[y, x] = (
+            down[y, x] = 2 * (smooth[below, x] - smooth[above, x]) + (
                 (smooth[below, before] - smooth[above, before])
-                + 2 * (smooth[below, x] - smooth[above, x])
                 + (smooth[below, after] - smooth[above, after])
             )
-            right[y, x] = (
+            right[y, x] = 2 * (smooth[y, after] - smooth[y, before]) + (
                 (smooth[above, after] - smooth[above, before])
-                + 2 * (smooth[y, after] - smooth[y, before])
                 + (smooth[below, after] - smooth[below, before])
             )
-            size[y, x] = np.hypot(down[y, x], right[y, x])
+            size[y, x] = math.hypot(down[y, x], right[y, x])
     weak = np.zeros((height, width), np.uint8)
     stack = np.empty((height * width, 2), np.int64)
     waiting = 0

@@ -106,7 +106,8 @@ def _inverse(matrix: Array) -> Array:
 def _affine(picture: Array, matrix: Array) -> Array:
     """Sample a picture at ``matrix @ (x, y, 1)``, black outside, bilinearly."""
     out = np.empty_like(picture)
-    _sample(unit(picture), matrix, out)
+    image = unit(picture)
+    _sample(image, matrix, image.min(), image.max(), out)
     return out
 
 
@@ -158,7 +159,8 @@ def translate(picture: Array, rng: Draws, pixels: int) -> Array:
 
 
 @kernel
-def _sample(image: Array, matrix: Array, out: Array) -> None:
+def _sample(image: Array, matrix: Array, darkest: float, brightest: float, out: Array) -> None:
+    """Sample bilinearly; as in scikit-image, no value leaves the picture's range but black."""
     height, width, channels = image.shape
     for y in range(height):
         for x in range(width):
@@ -182,7 +184,9 @@ def _sample(image: Array, matrix: Array, out: Array) -> None:
                 upper = (1 - across) * corner[0] + across * corner[1]
                 lower = (1 - across) * corner[2] + across * corner[3]
                 value = (1 - along) * upper + along * lower
-                level = np.float32(min(max(value, 0.0), 1.0) * 255.0)
+                if value != 0.0:
+                    value = min(max(value, darkest), brightest)
+                level = np.float32(value * 255.0)
                 out[y, x, c] = np.uint8(np.int32(level))
 
 
