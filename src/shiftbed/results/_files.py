@@ -25,8 +25,12 @@ __all__ = ["sweep", "write_atomically"]
 FOREIGN_SECONDS = 24 * 3600
 
 
-def write_atomically(root: Path, path: Path, write: Callable[[Path], object]) -> None:
+def write_atomically(
+    root: Path, path: Path, write: Callable[[Path], object], *, flush: bool = True
+) -> None:
     """Make the file ``path`` by calling ``write`` with a temporary path below ``root``.
+
+    ``flush=False`` is for a file that nobody would miss after a power cut.
 
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())
@@ -42,8 +46,9 @@ def write_atomically(root: Path, path: Path, write: Callable[[Path], object]) ->
         scratch.mkdir(parents=True, exist_ok=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         write(temporary)
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
+        if flush:
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as problem:
         raise InputError(

@@ -150,7 +150,8 @@ class Store:
                 if path.name in ("predictions.parquet", "logits.parquet")
             },
         )
-        self._write_text(folder / "timing.json", json.dumps(timing, indent=1, sort_keys=True))
+        times = json.dumps(timing, indent=1, sort_keys=True)
+        self._write_text(folder / "timing.json", times, flush=False)
         self._write_text(folder / "manifest.json", complete.to_json())
         for path in [*folder.glob("part-*.parquet"), *folder.glob("logits-*.parquet")]:
             path.unlink(missing_ok=True)
@@ -161,18 +162,25 @@ class Store:
         import pyarrow.parquet as pq
 
         whole = folder / name
-        if whole.exists():
-            return pq.read_table(whole)
-        parts = [pq.read_table(folder / f"{kind}-{n:05}.parquet") for n in range(slices)]
-        table = pa.concat_tables([part.replace_schema_metadata() for part in parts])
-        if kind == "part":
-            skipped = [pair for part in parts for pair in json.loads(_noted(part))]
-            table = table.replace_schema_metadata({SKIPPED: json.dumps(skipped)})
-        self._write_table(whole, table)
-        return table
+        try:
+            if slices == 1 and not whole.exists():
+                (folder / f"{kind}-00000.parquet").rename(whole)
+            if not whole.exists():
+                parts = [pq.read_table(folder / f"{kind}-{n:05}.parquet") for n in range(slices)]
+                table = pa.concat_tables([part.replace_schema_metadata() for part in parts])
+                if kind == "part":
+                    skipped = [pair for part in parts for pair in json.loads(_noted(part))]
+                    table = table.replace_schema_metadata({SKIPPED: json.dumps(skipped)})
+                self._write_table(whole, table)
+        except FileNotFoundError:
+            if not whole.exists():  # another process was not quicker: a part is gone
+                raise
+        return pq.read_table(whole)
 
-    def _write_text(self, path: Path, text: str) -> None:
-        write_atomically(self.path, path, lambda temporary: temporary.write_text(text, "utf-8"))
+    def _write_text(self, path: Path, text: str, *, flush: bool = True) -> None:
+        write_atomically(
+            self.path, path, lambda temporary: temporary.write_text(text, "utf-8"), flush=flush
+        )
 
     def _write_table(self, path: Path, table: pa.Table) -> None:
         import pyarrow.parquet as pq

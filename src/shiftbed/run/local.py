@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain, groupby
 from threading import Lock
 from typing import TypeVar
@@ -19,8 +20,8 @@ from shiftbed.data import ImageSet, UnreadablePicture
 from shiftbed.errors import InputError
 from shiftbed.models import Geometry, Model
 from shiftbed.results import Store, answers
+from shiftbed.run import threads
 from shiftbed.run.plan import Cell, Plan, Unit
-from shiftbed.run.threads import cores, lanes, torch_threads
 
 __all__ = ["COMPUTE_BATCH", "Progress", "Watch", "execute", "logits_of"]
 
@@ -59,7 +60,7 @@ def execute(
     ``workers`` threads decode and corrupt, ``batch_size`` pictures at a time, ahead of the
     models by a few batches and no more. Neither changes what is stored.
     """
-    workers = cores() if workers is None else workers
+    workers = threads.cores() if workers is None else workers
     if workers < 1 or batch_size < 1:
         raise InputError(
             f"workers is {workers} and batch size {batch_size}; both must be at least 1"
@@ -71,11 +72,12 @@ def execute(
     ledger = _Ledger(plan, store, {"workers": workers, "batch_size": batch_size})
     models = {cell.model for cell in plan.cells}
     pool = ThreadPoolExecutor(workers, thread_name_prefix="shiftbed-pictures")
-    with torch_threads(len(models)), _Lanes(models) as computing:
+    with threads.torch_threads(len(models)), _Lanes(models) as computing, _Writer() as writer:
         try:
             ready = _ahead(pool, _tasks(plan.units, plan.seed, batch_size), 2 * workers + 2)
             for _, batches in groupby(ready, key=lambda batch: id(batch.unit)):
-                _score(batches, plan, store, computing, ledger, watch)
+                scored = _score(batches, computing)
+                writer.submit(partial(_write, scored, plan, store, ledger, watch))
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -193,7 +195,9 @@ class _Lanes:
     """Models beside each other, each in one thread at a time: it need not be thread-safe."""
 
     def __init__(self, models: Collection[Model]) -> None:
-        self._pool = ThreadPoolExecutor(lanes(len(models)), thread_name_prefix="shiftbed-model")
+        self._pool = ThreadPoolExecutor(
+            threads.lanes(len(models)), thread_name_prefix="shiftbed-model"
+        )
         self._turn = {model: Lock() for model in models}
         self._running: list[Future[npt.NDArray[np.float32]]] = []
         self.seconds = dict.fromkeys(models, 0.0)
@@ -222,58 +226,86 @@ class _Lanes:
             return logits
 
 
-def _score(
-    batches: Iterable[_Batch],
-    plan: Plan,
-    store: Store,
-    computing: _Lanes,
-    ledger: _Ledger,
-    watch: Watch,
-) -> None:
-    """Show one unit's pictures to its models, and write a part for each of its cells."""
-    first, rest = _peek(batches)
+@dataclass(frozen=True, eq=False)
+class _Scored:
+    """A unit's logits by model, for the pictures at ``places``."""
+
+    unit: Unit
+    places: npt.NDArray[np.int32]
+    skipped: list[tuple[str, str]]
+    logits: dict[Model, npt.NDArray[np.float32]]
+    #: Of all threads together on the pictures, and of each model.
+    preparing: float
+    computing: dict[Model, float]
+
+
+def _score(batches: Iterable[_Batch], lanes: _Lanes) -> _Scored:
+    """Show one unit's pictures to its models."""
+    first, batches = _peek(batches)
     unit = first.unit
     models = list(dict.fromkeys(cell.model for cell in unit.cells))
-    before = dict(computing.seconds)
-    logits: list[list[Future[npt.NDArray[np.float32]]]] = []
+    before = dict(lanes.seconds)
+    shown: list[list[Future[npt.NDArray[np.float32]]]] = []
     index: list[npt.NDArray[np.int32]] = []
     skipped: list[tuple[str, str]] = []
     waiting: list[Pictures] = []
     preparing = 0.0
-    for batch in rest:
+    for batch in batches:
         index.append(batch.chunk.index)
         skipped += batch.chunk.skipped
         preparing += batch.seconds
         waiting += batch.pictures
         while len(waiting) >= COMPUTE_BATCH:
-            logits.append(computing.show(models, waiting[:COMPUTE_BATCH]))
+            shown.append(lanes.show(models, waiting[:COMPUTE_BATCH]))
             del waiting[:COMPUTE_BATCH]
     if waiting:
-        logits.append(computing.show(models, waiting))
-    places = np.concatenate(index)
-    labels = unit.images.labels
-    outputs = {
+        shown.append(lanes.show(models, waiting))
+    logits = {
         model: np.concatenate(
-            [np.empty((0, model.outputs), np.float32), *(batch[i].result() for batch in logits)]
+            [np.empty((0, model.outputs), np.float32), *(batch[i].result() for batch in shown)]
         )
         for i, model in enumerate(models)
     }
+    seconds = {model: lanes.seconds[model] - before[model] for model in models}
+    return _Scored(unit, np.concatenate(index), skipped, logits, preparing, seconds)
+
+
+def _write(scored: _Scored, plan: Plan, store: Store, ledger: _Ledger, watch: Watch) -> None:
+    """Write a part for each of a unit's cells, and complete the cells that it was the last of."""
+    unit, labels = scored.unit, scored.unit.images.labels
+    true = None if labels is None else labels[scored.places]
     for cell in unit.cells:
-        given = outputs[cell.model]
-        scores = given if cell.space is None else cell.space.scores(given)
-        rows = answers(places, scores, None if labels is None else labels[places])
-        kept = given if plan.keep_logits else None
-        store.write_part(cell.manifest.key, unit.slice, rows, skipped, kept)
+        logits = scored.logits[cell.model]
+        scores = logits if cell.space is None else cell.space.scores(logits)
+        rows = answers(scored.places, scores, true)
+        kept = logits if plan.keep_logits else None
+        store.write_part(cell.manifest.key, unit.slice, rows, scored.skipped, kept)
         ranks = rows["rank_true"].drop_null().to_numpy()
-        watch(
-            Progress(
-                cell,
-                pictures=len(unit.indices),
-                scored=len(rows),
-                correct=None if labels is None else int((ranks == 1).sum()),
-            )
-        )
-        ledger.record(cell, preparing, computing.seconds[cell.model] - before[cell.model])
+        correct = None if true is None else int((ranks == 1).sum())
+        ledger.record(cell, scored.preparing, scored.computing[cell.model])
+        watch(Progress(cell, len(unit.indices), len(rows), correct))
+
+
+class _Writer:
+    """Writes beside the computing, in order, at most one unit behind."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="shiftbed-writer")
+        self._last: Future[None] | None = None
+
+    def submit(self, write: Callable[[], None]) -> None:
+        """Write this when what came before it is written; raise what went wrong with that."""
+        before, self._last = self._last, self._pool.submit(write)
+        if before is not None:
+            before.result()
+
+    def __enter__(self) -> _Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *problem: object) -> None:
+        self._pool.shutdown(wait=True)
+        if kind is None and self._last is not None:
+            self._last.result()
 
 
 def _peek(batches: Iterable[_Batch]) -> tuple[_Batch, Iterator[_Batch]]:
