@@ -305,6 +305,17 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path, variant):
     assert content(out) == content(tmp_path / "whole")
 
 
+def test_names_may_be_anything_that_files_may_be_called(tmp_path):
+    names = ("a b.png", "日本\u2028.png", "line\nbreak.jpg", "no suffix", "a.b.c", "caf\udce9.gif")
+    classes = ("[red]", "ü", "c")
+    pictures = hostile(ids=names, classes=classes, fingerprint=lambda: "of bytes no UTF-8 has")
+    made = make(pictures, tmp_path, FOG)
+    assert (made.files, made.kept) == (6, 0)
+    assert (tmp_path / "fog/1/ü/日本\u2028.JPEG").exists()
+    assert (tmp_path / "fog/1/ü/a.b.c.JPEG").exists()
+    assert make(pictures, tmp_path, FOG).kept == 6
+
+
 def test_two_runs_do_not_share_a_folder(tmp_path):
     pytest.importorskip("fcntl")
     pictures = small(600)
@@ -327,7 +338,7 @@ def colliding(tmp_path: Path) -> Path:
 
 
 def hostile(**changed: object) -> ArraySet:
-    pictures = small(1)
+    pictures = small(6)
     for name, value in changed.items():
         setattr(pictures, name, value)
     return pictures
@@ -356,10 +367,16 @@ FOG = [("fog", 1)]
             {"variant": "cifar-c", "shifts": [("fog", 1), ("fog", 2), ("snow", 1)]},
             "so each needs the same number of severities",
         ),
-        ({"pictures": hostile(ids=("../../etc/passwd",))}, "cannot be the name of a file"),
+        (
+            {"pictures": hostile(ids=("../../etc/passwd",) * 6)},
+            "cannot be the name of a file",
+        ),
         ({"pictures": hostile(classes=("..", "b", "c"))}, "cannot be the name of a file"),
-        ({"pictures": hostile(ids=("/etc/passwd",))}, "cannot be the name of a file"),
-        ({"pictures": hostile(labels=np.ones((1, 3), bool))}, "has several labels per picture"),
+        ({"pictures": hostile(ids=("/etc/passwd",) * 6)}, "cannot be the name of a file"),
+        (
+            {"pictures": hostile(labels=np.ones((6, 3), bool))},
+            "has several labels per picture",
+        ),
     ],
 )
 def test_mistakes_are_told_before_anything_is_written(tmp_path, arguments, sentence):

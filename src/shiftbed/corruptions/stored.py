@@ -1,22 +1,11 @@
-"""Stored benchmarks: corrupted copies of an image set, laid out as the authors publish them.
-
-A stored set is made by units (a picture with all its corruptions, or an array), each of them
-idempotent. A file is written beside its place and moved there whole, and a unit is entered in
-a journal when all its files are in place: whatever stops a run, the next one goes on, and ends
-with the same bytes.
-"""
+"""Stored benchmarks: corrupted copies of an image set, laid out as the authors publish them."""
 
 from __future__ import annotations
 
 import hashlib
-import itertools
-import json
 import os
-import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -26,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from shiftbed.assets import sha256_of
 from shiftbed.corruptions import _registry
 from shiftbed.corruptions._api import Picture, corrupt
+from shiftbed.corruptions._resumable import Record, Shelf, Unit, alone, claim, run
 from shiftbed.errors import InputError, unknown
 
 __all__ = ["ENCODINGS", "Made", "Pictures", "as_seen", "make", "save", "writable"]
@@ -42,12 +31,6 @@ ENCODINGS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
 }
 
 Shift = tuple[str, int | None]
-_Record = dict[str, Any]
-
-_SETTINGS = "manifest.json"
-_MANIFEST = "manifest.jsonl"
-_JOURNAL = ".journal.jsonl"
-_SCRATCH = ".scratch"
 
 
 class Pictures(Protocol):
@@ -238,16 +221,21 @@ def make(
     )
     units = job.files() if layout == "files" else job.arrays(by_folder=layout != "array")
     try:
-        _claim(output, job.settings())
-        with _alone(output):
+        claim(output, job.settings())
+        with alone(output):
             # Arrays are made one after the other, each with all threads.
             threads = job.workers if layout == "files" else 1
-            return _run(job, units, _Shelf(output), threads, check)
+            records, kept = run(units, Shelf(output), threads=threads, check=check, watch=watch)
     except OSError as problem:
         raise InputError(
             f"cannot write to {output} ({problem.strerror or problem}); the same command goes on "
             "once that is mended"
         ) from None
+    return Made(
+        sum(len(record.get("files", ())) for record in records),
+        kept,
+        tuple((one["source"], one["unreadable"]) for one in records if "unreadable" in one),
+    )
 
 
 def save(picture: Picture | Image.Image, path: str | Path, *, replace: bool = False) -> None:
@@ -335,39 +323,6 @@ def _given(options: Mapping[str, Any], chosen: list[Shift], variant: str) -> dic
 # ---------------------------------------------------------------- the units
 
 
-class _Shelf:
-    """A folder in which files appear whole or not at all."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.scratch = folder / _SCRATCH
-        self._numbers = itertools.count()
-
-    def put(self, name: str, write: Callable[[Path], None]) -> str:
-        """Write a file, move it to its name, and return its SHA-256."""
-        temporary = self.scratch / str(next(self._numbers))
-        write(temporary)
-        digest = sha256_of(temporary)
-        target = self.folder / name
-        try:
-            temporary.replace(target)
-        except FileNotFoundError:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            temporary.replace(target)
-        return digest
-
-
-@dataclass(frozen=True)
-class _Unit:
-    """What is done at once."""
-
-    #: How many corrupted pictures that is.
-    size: int
-    #: Puts its files on the shelf and returns its line of the manifest, in which each key of
-    #: "files", followed by the "path" if there is one, is the name of a file.
-    write: Callable[[_Shelf], _Record]
-
-
 @dataclass(frozen=True)
 class _Job:
     pictures: Pictures
@@ -380,7 +335,7 @@ class _Job:
     workers: int
     watch: Callable[[int], None]
 
-    def settings(self) -> _Record:
+    def settings(self) -> Record:
         """All that the bytes depend on."""
         import cv2
         import numba
@@ -414,15 +369,15 @@ class _Job:
             "shiftbed": __version__,
         }
 
-    def files(self) -> list[_Unit]:
+    def files(self) -> list[Unit]:
         """One unit for each picture: all its corruptions."""
         places = _places(self.pictures, ENCODINGS[self.encoding][0])
         return [
-            _Unit(len(self.shifts), partial(self._write_files, index, path))
+            Unit(len(self.shifts), partial(self._write_files, index, path))
             for index, path in enumerate(places)
         ]
 
-    def _write_files(self, index: int, path: str, shelf: _Shelf) -> _Record:
+    def _write_files(self, index: int, path: str, shelf: Shelf) -> Record:
         source = self.pictures.ids[index]
         picture = self._load(index)
         if isinstance(picture, str):
@@ -437,10 +392,10 @@ class _Job:
             self.watch(1)
         return {"source": source, "pixels": _digest(picture), "path": path, "files": files}
 
-    def arrays(self, *, by_folder: bool) -> list[_Unit]:
+    def arrays(self, *, by_folder: bool) -> list[Unit]:
         """One unit for each array, after what there is to say of each picture."""
         clean, keys, labels, said = self._stacked()
-        units = [_Unit(0, partial(_said, line)) for line in said]
+        units = [Unit(0, partial(_said, line)) for line in said]
         wanted: dict[str, list[Shift]] = {}
         for shift in self.shifts:
             wanted.setdefault(shift[0], []).append(shift)
@@ -458,7 +413,7 @@ class _Job:
             if labels is not None:
                 for name in wanted:
                     place = f"{name}/{part}_labels.npy"
-                    units.append(_Unit(0, partial(_write_labels, place, labels)))
+                    units.append(Unit(0, partial(_write_labels, place, labels)))
         else:
             if len(depths) > 1:
                 raise InputError(
@@ -470,17 +425,17 @@ class _Job:
                 repeated = np.tile(labels, depths.pop())
                 if labels.max() < 256:
                     repeated = repeated.astype(np.uint8)
-                units.append(_Unit(0, partial(_write_labels, "labels.npy", repeated)))
+                units.append(Unit(0, partial(_write_labels, "labels.npy", repeated)))
         for name, steps in wanted.items():
             write = partial(self._write_array, names[name], steps, clean, keys)
-            units.append(_Unit(len(steps) * len(clean), write))
+            units.append(Unit(len(steps) * len(clean), write))
         return units
 
-    def _stacked(self) -> tuple[Picture, list[str], NDArray[Any] | None, list[_Record]]:
+    def _stacked(self) -> tuple[Picture, list[str], NDArray[Any] | None, list[Record]]:
         """Return all pictures, their keys and labels, and a line of the manifest for each."""
         loaded: list[Picture] = []
         rows: list[int] = []
-        said: list[_Record] = []
+        said: list[Record] = []
         for index, source in enumerate(self.pictures.ids):
             picture = self._load(index)
             if isinstance(picture, str):
@@ -507,8 +462,8 @@ class _Job:
         )
 
     def _write_array(
-        self, name: str, steps: list[Shift], clean: Picture, keys: list[str], shelf: _Shelf
-    ) -> _Record:
+        self, name: str, steps: list[Shift], clean: Picture, keys: list[str], shelf: Shelf
+    ) -> Record:
         if not steps:  # the clean pictures, stored beside the corrupted ones
             return {"files": {name: shelf.put(name, partial(_write_array, clean))}}
         out = np.empty((len(steps), *clean.shape), np.uint8)
@@ -549,11 +504,11 @@ class _Job:
 _CHUNK = 500
 
 
-def _said(line: _Record, shelf: _Shelf) -> _Record:
+def _said(line: Record, shelf: Shelf) -> Record:
     return line
 
 
-def _write_labels(name: str, labels: NDArray[Any], shelf: _Shelf) -> _Record:
+def _write_labels(name: str, labels: NDArray[Any], shelf: Shelf) -> Record:
     return {"files": {name: shelf.put(name, partial(_write_array, labels))}}
 
 
@@ -603,168 +558,3 @@ def _places(pictures: Pictures, suffix: str) -> list[str]:
             )
         places[place] = name
     return list(places)
-
-
-# ---------------------------------------------------------------- the run
-
-
-def _claim(output: Path, settings: _Record) -> None:
-    """Make the folder this job's, or see that it already is."""
-    path = output / _SETTINGS
-    if path.exists():
-        try:
-            theirs = dict(json.loads(path.read_text("utf-8")))
-        except (ValueError, TypeError):
-            raise InputError(
-                f"{path} is no manifest of a stored set; choose another folder"
-            ) from None
-        for name, value in settings.items():
-            # Another release of this package may go on: each corruption has its own version.
-            if name != "shiftbed" and theirs.get(name) != value:
-                was, now = _difference(theirs.get(name), value)
-                raise InputError(
-                    f"{output} was begun with other {name} ({was}; now {now}); "
-                    "go on as it was begun, or choose another folder"
-                )
-        return
-    if output.is_dir():
-        others = [entry for entry in output.iterdir() if entry.name != _SCRATCH]
-        if others:
-            raise InputError(
-                f"{output} is not empty ({others[0].name}) and no stored set; choose a new folder"
-            )
-    elif output.exists():
-        raise InputError(f"{output} is a file; choose a new folder")
-    (output / _SCRATCH).mkdir(parents=True, exist_ok=True)
-    text = json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
-    _Shelf(output).put(_SETTINGS, lambda file: _write_text(file, text))
-
-
-def _difference(was: Any, now: Any) -> tuple[str, str]:
-    """Return the part in which two settings differ, shortly."""
-    if isinstance(was, dict) and isinstance(now, dict):
-        name = next(name for name in {**was, **now} if was.get(name) != now.get(name))
-        return f"{name} {was.get(name)}", str(now.get(name))
-    if isinstance(was, list) and isinstance(now, list):
-        gone = [item for item in was if item not in now]
-        new = [item for item in now if item not in was]
-        return f"{len(was)}, {_some(gone)} among them", f"{len(now)}, {_some(new)} among them"
-    return str(was), str(now)
-
-
-def _some(items: list[Any]) -> str:
-    return str(items[0]) if items else "no other"
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, "utf-8", newline="\n")
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep a second run out of the folder. The system ends this when the process ends."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise InputError(f"another run is writing to {folder}; wait for it to end") from None
-    else:
-        yield
-    finally:
-        os.close(handle)
-
-
-def _run(job: _Job, units: list[_Unit], shelf: _Shelf, threads: int, check: bool) -> Made:
-    """Do the units that are missing, then write the manifest in their order."""
-    shutil.rmtree(shelf.scratch, ignore_errors=True)
-    shelf.scratch.mkdir()
-    journal = shelf.folder / _JOURNAL
-    records = _finished(shelf.folder, check)
-    kept = sum(len(record.get("files", ())) for record in records.values())
-    # A killed run may have left half a line: begin the journal with the whole ones.
-    shelf.put(_JOURNAL, partial(_write_lines, records=records))
-    with journal.open("a", encoding="utf-8", newline="\n") as file:
-        for number, record in _missing(units, frozenset(records), shelf, threads, job.watch):
-            records[number] = record
-            file.write(_line(number, record))
-            file.flush()
-    shelf.put(_MANIFEST, partial(_write_lines, records=records))
-    journal.unlink()
-    shelf.scratch.rmdir()
-    return Made(
-        sum(len(record.get("files", ())) for record in records.values()),
-        kept,
-        tuple(
-            (record["source"], record["unreadable"])
-            for _, record in sorted(records.items())
-            if "unreadable" in record
-        ),
-    )
-
-
-def _finished(folder: Path, check: bool) -> dict[int, _Record]:
-    """Return the records of the units whose files are all there."""
-    records = {}
-    for name in (_MANIFEST, _JOURNAL):
-        path = folder / name
-        for line in path.read_text("utf-8").splitlines() if path.exists() else ():
-            try:
-                record = json.loads(line)
-                number = record.pop("n")
-            except (ValueError, KeyError, AttributeError):
-                continue  # cut short when its run was killed
-            files = record.get("files", {})
-            # What could not be read is tried again.
-            if "unreadable" not in record and all(
-                _is_there(folder / key / record.get("path", ""), digest, check)
-                for key, digest in files.items()
-            ):
-                records[number] = record
-    return records
-
-
-def _is_there(path: Path, digest: str, check: bool) -> bool:
-    return path.is_file() and (not check or sha256_of(path) == digest)
-
-
-def _missing(
-    units: list[_Unit],
-    finished: frozenset[int],
-    shelf: _Shelf,
-    threads: int,
-    watch: Callable[[int], None],
-) -> Iterator[tuple[int, _Record]]:
-    """Do the units that are not finished, and yield each one's record when it is."""
-    running: dict[Future[_Record], int] = {}
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            for number, unit in enumerate(units):
-                if number in finished:
-                    watch(unit.size)
-                    continue
-                running[pool.submit(unit.write, shelf)] = number
-                if len(running) > 2 * threads:
-                    yield from _ended(running)
-            while running:
-                yield from _ended(running)
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _ended(running: dict[Future[_Record], int]) -> Iterator[tuple[int, _Record]]:
-    for future in wait(running, return_when=FIRST_COMPLETED).done:
-        yield running.pop(future), future.result()
-
-
-def _line(number: int, record: _Record) -> str:
-    return json.dumps({"n": number, **record}, ensure_ascii=False) + "\n"
-
-
-def _write_lines(path: Path, records: Mapping[int, _Record]) -> None:
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(_line(number, records[number]) for number in sorted(records))
