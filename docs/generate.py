@@ -68,8 +68,9 @@ Some of the published behaviour is not what its code seems to say. All of it is 
   A digit's last axis is its width, so that only the height is smoothed.
 - **MNIST-C's saturate** scales hue, saturation and value alike, not saturation alone.
 - **The sixth frost photograph** is in the list but never drawn: the index is below five.
-- **Motion blur and snow** went through ImageMagick. Its one-sided kernel, its rounding of places
-  and sums to 16 bits, and the cut from 16 to 8 bits are rebuilt; ImageMagick is not needed.
+- **Motion blur and snow** went through ImageMagick. Its one-sided kernel, its
+  rounding of places to whole pixels and of sums to 16 bits, and the cut from 16 bits to 8 are
+  rebuilt; ImageMagick is not needed.
 - **Impulse noise** drew from NumPy's global legacy generator, inside scikit-image: first all the
   choices of place, then all those of salt or pepper.
 - **Per-pixel draws** of glass blur, two numbers at a time, are one array draw in the same order.

@@ -74,9 +74,11 @@ RANDOM = [spec for variant in VARIANTS for spec in corruptions(variant) if spec.
 def test_pictures_of_both_generators_are_alike(options: Options, spec: Spec) -> None:
     source = ramp(28, 28)[..., :1] if spec.variant == "mnist-c" else ramp(40, 32)
     given = {"variant": spec.variant, **options(spec.name)}
+    # The published draws of MNIST-C's glass blur take a Python loop over the pixels.
+    count = 80 if (spec.variant, spec.name) == ("mnist-c", "glass_blur") else 250
     for severity in {spec.standard or 3, len(spec.levels)} if spec.levels else {None}:
         ours, theirs = (
-            many(source, spec.name, severity, 250, legacy=legacy, **given)
+            many(source, spec.name, severity, count, legacy=legacy, **given)
             for legacy in (False, True)
         )
         found = likeness(describe(ours, source), describe(theirs, source))
