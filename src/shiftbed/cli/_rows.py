@@ -25,15 +25,14 @@ def show_rows(rows: list[dict[str, Any]], as_json: bool = False) -> None:
 
 
 def _text(value: object) -> str:
-    """Return a value as people write it: yes or nothing, 1-5, a list with commas.
+    """Return a value as people write it: yes or nothing, and 1-5 for a run of numbers.
 
-    >>> _text(True), _text(None), _text([1, 2, 3]), _text(["a", "b"])
-    ('yes', '', '1-3', 'a, b')
+    >>> _text(True), _text(None), _text([1, 2, 3]), _text([1])
+    ('yes', '', '1-3', '1')
     """
     if isinstance(value, bool) or value is None:
         return "yes" if value else ""
     if isinstance(value, list):
-        if len(value) > 1 and value == list(range(value[0], value[0] + len(value))):
-            return f"{value[0]}-{value[-1]}"
-        return ", ".join(str(item) for item in value)
+        ends = dict.fromkeys((*value[:1], *value[-1:]))
+        return "-".join(map(str, ends))
     return str(value)
