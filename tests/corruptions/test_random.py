@@ -130,6 +130,9 @@ def test_uniforms_are_even_in_their_interval() -> None:
     assert stats.kstest(values, "uniform").pvalue > DOUBT
     angles = [Stream.keyed("angle", i).uniform(-135, -45) for i in range(2000)]
     assert stats.kstest(angles, stats.uniform(-135, 90).cdf).pvalue > DOUBT
+    assert max(angles) - min(angles) > 0.995 * 90
+    sample = float(Stream.keyed("angle", 0).random_sample(1)[0])
+    assert angles[0] == -135 + 90 * sample
 
 
 def test_a_range_of_one_integer() -> None:
