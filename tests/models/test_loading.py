@@ -123,8 +123,13 @@ MISTAKES: list[tuple[Any, dict[str, Any], str]] = [
 ]
 
 
+def named(spec: Any, options: dict[str, Any], sentence: str) -> str:
+    """The same id in every process: no addresses."""
+    return f"{getattr(spec, '__name__', spec)}-{options}"[:60]
+
+
 @pytest.mark.parametrize(
-    ("spec", "options", "sentence"), MISTAKES, ids=[f"{m[0]}-{m[1]}"[:60] for m in MISTAKES]
+    ("spec", "options", "sentence"), MISTAKES, ids=[named(*mistake) for mistake in MISTAKES]
 )
 def test_every_mistake_is_one_sentence(
     here: Path, monkeypatch: pytest.MonkeyPatch, spec: Any, options: dict[str, Any], sentence: str

@@ -101,8 +101,7 @@ def draws(rng: np.random.RandomState | np.random.Generator | Stream) -> Draws:
         return Stream.from_generator(rng)
     if not isinstance(rng, np.random.RandomState | Stream):
         raise InputError(
-            "rng is a numpy.random.RandomState or a numpy.random.Generator, but "
-            f"{rng!r} was given"
+            f"rng is a numpy.random.RandomState or a numpy.random.Generator, but {rng!r} was given"
         )
     return rng
 
