@@ -130,10 +130,10 @@ def plain_loop(networks: dict[str, Any], images: ImageSet) -> tuple[float, dict[
 
     geometry = transforms.Compose([transforms.Resize(256), transforms.CenterCrop(224)])
     to_tensor = transforms.ToTensor()
-    files = [images.root / name for name in images.ids]  # type: ignore[attr-defined]
+    files = [images.root / name for name in images.ids]
     settings = [None, *((n, s) for n in corruption_names() for s in range(1, 6))]
 
-    class Corrupted(Dataset):  # type: ignore[type-arg]
+    class Corrupted(Dataset):
         def __len__(self) -> int:
             return len(settings) * len(files)
 

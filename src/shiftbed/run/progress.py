@@ -22,12 +22,12 @@ def shown(plan: Plan, quiet: bool = False) -> Iterator[Watch]:
 
     console = Console(stderr=True)
     bar = Bar(
-        TextColumn("{task.fields[cells]}"),
+        TextColumn("{task.fields[cells]}", markup=False),
         BarColumn(bar_width=16),
         TextColumn("{task.percentage:>3.0f}%"),
         TimeRemainingColumn(compact=True),
-        TextColumn("{task.fields[speed]}"),
-        TextColumn("{task.fields[worst]}"),
+        TextColumn("{task.fields[speed]}", markup=False),
+        TextColumn("{task.fields[worst]}", markup=False),
         console=console,
         disable=quiet or not console.is_terminal,
         transient=True,
