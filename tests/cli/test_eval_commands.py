@@ -275,6 +275,14 @@ MISTAKES = {
     ),
     "a model without a row per picture": (evaluated("-m", f"{OWN}flat"), ["shape"]),
     "a model whose logits are no numbers": (evaluated("-m", f"{OWN}lost"), ["not finite"]),
+    "a number of channels that pictures cannot have": (
+        evaluated("-m", f"{OWN}five,channels=5"),
+        ["channels", "5"],
+    ),
+    "a number of channels that the model does not want": (
+        evaluated("-m", f"{OWN}five,channels=1"),
+        ["matmul"],
+    ),
     "the wrong number of outputs": (
         evaluated("-m", f"{OWN}thousand"),
         ["1,000 outputs", "5 classes"],
@@ -348,6 +356,15 @@ def test_a_mistake_is_one_sentence_and_status_2(
     after = sorted(path.name for path in folder.iterdir() if path.name != "__pycache__")
     assert after == [name for name in before if name != "__pycache__"]
     assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_a_missing_extra_says_how_to_get_it(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    status, _, err = shell(*evaluated("-m", "onnx:mine.onnx", "-o", tmp_path))
+    assert (status, err.count("\n")) == (2, 1)
+    assert "pip install 'shiftbed[onnx]'" in err
 
 
 def test_another_seed_is_refused_with_the_way_out(shell: Shell, tmp_path: Path) -> None:
