@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def thousand():
 def slow():
     model = linear(5)
     def predict(batch):
-        time.sleep(0.05)
+        time.sleep(0.1)
         return model(batch)
     predict.geometry, predict.class_keys, predict.fingerprint = (
         model.geometry, model.class_keys, model.fingerprint)
@@ -227,7 +228,7 @@ def test_results_commands(shell: Shell, tmp_path: Path) -> None:
     status, out, _ = shell("results", "export", results, tmp_path / "cells.csv")
     assert (status, out) == (0, f"1 rows in {tmp_path / 'cells.csv'}\n")
     (tmp_path / "theirs.csv").write_text("model,setting,accuracy,n\nnet,photos,0.5,40\n")
-    status, out, _ = shell("results", "import", tmp_path / "theirs.csv", results)
+    status, out, _ = shell("results", "import", tmp_path / "theirs.csv", "-o", results)
     assert "1 cells of 1 models" in out
     status, out, _ = shell("results", "ls", results)
     assert "net" in out
@@ -392,7 +393,7 @@ def test_control_c_stops_cleanly_and_the_same_command_resumes(
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     while child.poll() is None and not list(tmp_path.glob("cells/*/*.parquet")):
-        pass
+        time.sleep(0.01)
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=60)
     assert child.returncode == 130

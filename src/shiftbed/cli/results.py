@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from shiftbed.cli._app import app
+from shiftbed.cli.import_ import import_
 
 results_app = typer.Typer(
     no_args_is_help=True, help="Look at, ask, export, import, check and tidy results."
@@ -79,33 +80,7 @@ def export(
     print(f"{table.num_rows:,} rows in {file}")
 
 
-@results_app.command("import")
-def import_(
-    source: Annotated[Path, typer.Argument(help="A CSV file, or the testbed's folder.")],
-    folder: Folder = Path("results"),
-    format: Annotated[
-        str | None,
-        typer.Option("--format", help="testbed, timm, predictions or cells; told from the file."),
-    ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="The import's name.")] = None,
-    model: Annotated[str | None, typer.Option("--model", "-m")] = None,
-    setting: Annotated[str | None, typer.Option("--setting", "-s")] = None,
-    labels: Annotated[
-        Path | None, typer.Option("--labels", help="A CSV of file_name,label.")
-    ] = None,
-) -> None:
-    """Add cells that were measured elsewhere."""
-    from shiftbed.results import import_results
-
-    # It says itself which formats there are.
-    said: dict[str, Any] = {"format": format, "name": name, "model": model}
-    done = import_results(source, folder, setting=setting, labels=labels, **said)
-    print(
-        f"{done.cells:,} cells of {done.models:,} models on {done.settings:,} settings, "
-        f"read as {done.format}, are in {done.path}"
-    )
-    for note in done.notes:
-        print(f"note: {note}")
+results_app.command("import")(import_)
 
 
 @results_app.command("gc")

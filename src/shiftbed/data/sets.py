@@ -72,7 +72,7 @@ def digest(parts: Iterable[str | bytes]) -> str:
     """
     state = hashlib.sha256()
     for part in parts:
-        content = part.encode() if isinstance(part, str) else part
+        content = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
         state.update(len(content).to_bytes(8, "little"))
         state.update(content)
     return state.hexdigest()[:32]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shiftbed.evaluation.evaluate import Evaluation, evaluate, prepare
+from shiftbed.evaluation.job import Evaluation, evaluate, prepare
 from shiftbed.evaluation.report import as_json, described
 from shiftbed.evaluation.summary import Score, scores
 from shiftbed.evaluation.tables import accuracy_tables, print_table, show, show_results

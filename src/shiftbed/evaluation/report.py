@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 
-from shiftbed.evaluation.evaluate import Evaluation
+from shiftbed.evaluation.job import Evaluation
 from shiftbed.run import Plan, estimate
 
 __all__ = ["as_json", "described"]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
-    from shiftbed.evaluation.evaluate import Evaluation
+    from shiftbed.evaluation.job import Evaluation
     from shiftbed.evaluation.summary import Score
     from shiftbed.metrics import Estimate
     from shiftbed.results import Results
@@ -279,7 +279,7 @@ def show_results(
     results: Results, models: Sequence[str], settings: Sequence[str], console: Console
 ) -> None:
     """Print accuracies with intervals of what is stored; of one cell alone, its record too."""
-    from shiftbed.evaluation.evaluate import with_intervals
+    from shiftbed.evaluation.job import with_intervals
 
     cells = results.cells().to_pylist()
     chosen = [
