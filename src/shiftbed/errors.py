@@ -22,7 +22,7 @@ class MissingExtraError(InputError):
         super().__init__(f"{what} needs an extra: pip install 'shiftbed[{extra}]'")
 
 
-def unknown(kind: str, given: str, known: Iterable[str]) -> InputError:
+def unknown(kind: str, given: object, known: Iterable[str]) -> InputError:
     """Return the error for a name that is not among ``known``, with near matches.
 
     >>> print(unknown("corruption", "fgo", ["fog", "frost", "snow"]))
@@ -31,7 +31,7 @@ def unknown(kind: str, given: str, known: Iterable[str]) -> InputError:
     there is no corruption 'xyz'; choose one of fog, frost, snow
     """
     known = sorted(known)
-    near = difflib.get_close_matches(given, known, n=3, cutoff=0.6)
+    near = difflib.get_close_matches(str(given), known, n=3, cutoff=0.6)
     if near:
         advice = f"did you mean {' or '.join(near)}?"
     elif known:

@@ -77,7 +77,7 @@ def corrupt(
             generator = draws(rng)
         elif spec.random:
             generator = Stream.keyed(seed, str(key), name, step)
-        source = np.ascontiguousarray(source)
+        source = np.require(source, requirements=["C", "W"])  # what the kernels are compiled for
         pixels = source if source.ndim == 3 else source[..., None]
         corrupted: Picture = spec.function(pixels, generator, *arguments, **options)
         return corrupted.reshape(source.shape)
@@ -90,12 +90,17 @@ def corrupt(
         out[i] = one(picture[i], keys[i])
 
     threads = 1 if rng is not None else min(workers or os.cpu_count() or 1, len(keys))
-    if threads <= 1:
-        for i in range(len(keys)):
+    waiting = iter(range(len(keys)))
+
+    def work(_: int) -> None:
+        for i in waiting:  # shared: each thread takes the next picture
             place(i)
+
+    if threads <= 1:
+        work(0)
     else:
         with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(place, range(len(keys))))
+            list(pool.map(work, range(threads)))
     return out
 
 

@@ -180,13 +180,24 @@ def _frost_crop(
 )
 def fog(picture: Array, rng: Draws, thickness: float, decay: float, side: int) -> Array:
     """Add a cloud of plasma fractal, and lower the contrast by as much."""
-    side = max(side, 1 << (max(picture.shape[:2]) - 1).bit_length())
+    side = _cloud_side(side, *picture.shape[:2])
     cloud = np.zeros((side, side))
     _plasma(rng.random_sample(side * side - 1), decay, cloud)
     low, high = cloud.min(), cloud.max()
     out = np.empty_like(picture)
     _hang(picture, cloud, low, high - low, thickness, UNIT[picture.max()], out)
     return out
+
+
+def _cloud_side(least: int, height: int, width: int) -> int:
+    """Return the side of a cloud for a picture: as long as it, but not for a thin strip.
+
+    The cloud is periodic, so that a strip may go around it.
+    """
+    side = 1 << (max(height, width) - 1).bit_length()
+    while side * side > 16 * height * width:
+        side //= 2
+    return max(side, least)
 
 
 @corruption(
@@ -382,11 +393,12 @@ def _hang(
     picture: Array, cloud: Array, low: float, span: float, thickness: float, peak: float, out: Array
 ) -> None:
     height, width, channels = picture.shape
+    wrap = cloud.shape[0] - 1
     veil = np.empty(width * channels)
     for y in range(height):
         for x in range(width):
             for c in range(channels):
-                veil[x * channels + c] = cloud[y, x]
+                veil[x * channels + c] = cloud[y & wrap, x & wrap]
         source, target = picture[y].reshape(-1), out[y].reshape(-1)
         for i in range(veil.size):
             hung = source[i] / 255.0 + thickness * ((veil[i] - low) / span)
