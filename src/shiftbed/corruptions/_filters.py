@@ -149,7 +149,7 @@ def _smooth(
                 line[x] += (np.float64(above[x]) + np.float64(below[x])) * weight
         for x in range(width):
             line[x] = source.dtype.type(line[x])
-        padded[margin : margin + width] = line
+            padded[margin + x] = line[x]
         for place in range(reach_x):
             before, after = columns[place], columns[columns.size - reach_x + place]
             for c in range(channels):
@@ -284,11 +284,8 @@ def _correlate(
         inside[:channels] = 0
         for down in range(reach + 1):
             above, below, pair = lines[y + reach - down], lines[y + reach + down], pairs[down]
-            if down:
-                for x in range(pair.size):
-                    pair[x] = above[x] + below[x]
-            else:
-                pair[:] = above
+            for x in range(pair.size):
+                pair[x] = above[x] + below[x] if down else above[x]
             span = spans[down]
             if span >= 0:  # how the sum over the even part changes from a pixel to the next
                 for x in range(channels):

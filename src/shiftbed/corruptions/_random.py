@@ -133,15 +133,15 @@ def _step(a: Word, b: Word, c: Word, d: Word) -> tuple[Word, Word, Word, Word, W
 
 @kernel
 def _warm_up(state: Array) -> None:
-    a, b, c, d = state
+    a, b, c, d = state[0], state[1], state[2], state[3]
     for _ in range(12):
         a, b, c, d, _out = _step(a, b, c, d)
-    state[:] = (a, b, c, d)
+    state[0], state[1], state[2], state[3] = a, b, c, d
 
 
 @kernel
 def _fill_words(state: Array, out: Array) -> None:
-    a, b, c, d = state
+    a, b, c, d = state[0], state[1], state[2], state[3]
     n = out.size
     for i in range(0, n - 1, 2):
         a, b, c, d, word = _step(a, b, c, d)
@@ -150,12 +150,12 @@ def _fill_words(state: Array, out: Array) -> None:
     if n % 2:
         a, b, c, d, word = _step(a, b, c, d)
         out[n - 1] = np.uint32(word >> np.uint64(32))
-    state[:] = (a, b, c, d)
+    state[0], state[1], state[2], state[3] = a, b, c, d
 
 
 @kernel
 def _fill_uniform(state: Array, out: Array) -> None:
-    a, b, c, d = state
+    a, b, c, d = state[0], state[1], state[2], state[3]
     n = out.size
     unit = np.float32(2.0**-24)
     for i in range(0, n - 1, 2):
@@ -165,13 +165,13 @@ def _fill_uniform(state: Array, out: Array) -> None:
     if n % 2:
         a, b, c, d, word = _step(a, b, c, d)
         out[n - 1] = np.float32(np.int32(word >> np.uint64(40))) * unit
-    state[:] = (a, b, c, d)
+    state[0], state[1], state[2], state[3] = a, b, c, d
 
 
 @kernel
 def _fill_integers(state: Array, out: Array, low: int, span: int) -> None:
     # Multiply and shift; the bias is span / 2**32, far under what any draw can show.
-    a, b, c, d = state
+    a, b, c, d = state[0], state[1], state[2], state[3]
     n = out.size
     wide = np.uint64(span)
     for i in range(0, n - 1, 2):
@@ -181,7 +181,7 @@ def _fill_integers(state: Array, out: Array, low: int, span: int) -> None:
     if n % 2:
         a, b, c, d, word = _step(a, b, c, d)
         out[n - 1] = low + np.int32(((word >> np.uint64(32)) * wide) >> np.uint64(32))
-    state[:] = (a, b, c, d)
+    state[0], state[1], state[2], state[3] = a, b, c, d
 
 
 _TAIL = 3.442619855899  # where the ziggurat's last layer ends
@@ -225,7 +225,7 @@ def _fill_normal(
     Of the draws, 98.8% fall into a layer's core and are done at once, two to a word. The
     others wait for the end of their block, so that the quick loop has no branch.
     """
-    a, b, c, d = state
+    a, b, c, d = state[0], state[1], state[2], state[3]
     n = out.size
     words = np.empty(_BLOCK, np.uint32)
     late = np.empty(_BLOCK, np.int64)
@@ -268,4 +268,4 @@ def _fill_normal(
                 a, b, c, d, word = _step(a, b, c, d)
                 bits = np.uint32(word >> np.uint64(32))
             out[begin + late[place]] = loc + scale * (-x if bits & np.uint32(128) else x)
-    state[:] = (a, b, c, d)
+    state[0], state[1], state[2], state[3] = a, b, c, d

@@ -254,9 +254,13 @@ def _average(
     for y in range(tops.size):
         target, count = out[y].reshape(-1), heights[y]
         if y and tops[y] == tops[y - 1] and count == heights[y - 1]:
-            target[:] = out[y - 1].reshape(-1)
+            line = out[y - 1].reshape(-1)
+            for x in range(line.size):
+                target[x] = line[x]
         elif count == 1:
-            target[:] = across[tops[y]].reshape(-1)
+            line = across[tops[y]].reshape(-1)
+            for x in range(line.size):
+                target[x] = line[x]
         else:
             sums[:] = 0
             for i in range(tops[y], tops[y] + count):
