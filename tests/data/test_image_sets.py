@@ -315,11 +315,11 @@ def test_folder_mistakes(folder: Path, tmp_path: Path) -> None:
 def test_the_catalogue_says_what_there_is() -> None:
     sets = {info.name: info for info in list_sets()}
     assert {"mnist-test", "mnist-train", "imagenet-photos", "natural-photos"} <= set(sets)
-    assert sets["mnist-test"].variant == "mnist-c"
+    assert sets["mnist-test"].card.variant == "mnist-c"
     for info in sets.values():
-        assert info.about
-        assert info.source
-        assert info.licence
+        assert info.card.about
+        assert info.card.citation
+        assert info.card.licence
         assert isinstance(info.ready(), bool)
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 PLUGIN = """
 import numpy as np
-from shiftbed.data import ArraySet, image_set
+from shiftbed.data import ArraySet, Card, image_set
 from shiftbed.models import Geometry, Model, source
 from shiftbed.settings import Suite, add_suite
 
 
-@image_set("stripes", about="two pictures", source="here", licence="none", variant="cifar-c")
+@image_set(Card("stripes", about="two pictures", variant="cifar-c"))
 def stripes():
     pictures = np.zeros((2, 32, 32, 3), np.uint8)
     pictures[1, ::2] = 255

@@ -68,7 +68,7 @@ def _fetchable() -> dict[str, _Fetchable]:
         )
     }
     for info in list_sets():
-        known[info.name] = _Fetchable(info.about, info.ready, info.open)
+        known[info.name] = _Fetchable(info.card.about, info.ready, info.open)
     for spec in list_models("package:*"):
         folder = cache_dir() / "models" / spec.partition(":")[2]
         known[spec] = _Fetchable(

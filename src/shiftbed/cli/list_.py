@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from shiftbed.cli._app import app
 from shiftbed.cli._options import Variant
 from shiftbed.cli._rows import show_rows
+
+if TYPE_CHECKING:
+    from shiftbed.data import SetInfo
 
 list_app = typer.Typer(no_args_is_help=True, help="Show what there is to name.")
 app.add_typer(list_app, name="list")
@@ -49,11 +52,10 @@ def sets(as_json: Json = False) -> None:
         [
             {
                 "set": info.name,
-                "about": info.about,
-                "variant": info.variant,
-                "fetched": info.ready(),
-                # Too long for a table's columns.
-                **({"licence": info.licence, "source": info.source} if as_json else {}),
+                "about": info.card.about,
+                "state": info.state,
+                # Too much for a table.
+                **(_more(info) if as_json else {}),
             }
             for info in list_sets()
         ],
@@ -106,6 +108,20 @@ def models(
     from shiftbed.models import list_models
 
     _lines(list_models(pattern), as_json)
+
+
+def _more(info: SetInfo) -> dict[str, object]:
+    card = info.card
+    return {
+        "variant": card.variant,
+        "score": card.score,
+        "clean": card.clean,
+        "usual": card.usual,
+        "suites": list(info.suites),
+        "licence": card.licence,
+        "citation": card.citation,
+        "by hand": info.by_hand,
+    }
 
 
 def _lines(names: list[str], as_json: bool) -> None:

@@ -18,7 +18,8 @@ def score(
         typer.Option(
             "--metric",
             help="accuracy, top5, balanced-accuracy, corruption-error, mce, relative-mce, "
-            "calibration, ece, aurra or detection; again for more. Unless said: mce and accuracy.",
+            "calibration, ece, aurra, detection or frames; again for more. Unless said: mce and "
+            "accuracy (which is AUPR, mAP or pm-k where a setting is scored by that).",
         ),
     ] = None,
     model: Annotated[

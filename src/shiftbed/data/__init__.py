@@ -3,32 +3,50 @@
 from __future__ import annotations
 
 from shiftbed.data.arrays import ArraySet
-from shiftbed.data.catalogue import SetInfo, image_set, list_sets, open_set
+from shiftbed.data.card import Card, ClassMap, Combine, Frames, card_of, check_score, renamed
+from shiftbed.data.catalogue import SetInfo, image_set, list_sets, open_set, sets_dir
+from shiftbed.data.described import Description, open_described, read_card, write_card
 from shiftbed.data.files import FileSet, found_path
 from shiftbed.data.folder import image_folder
 from shiftbed.data.imagenet import imagenet_classes, imagenet_names
 from shiftbed.data.sets import ImageSet, Labels, Picture, UnreadablePicture, digest
-from shiftbed.data.spaces import ClassMap, ClassSpace, Combine, match_classes, read_class_map
+from shiftbed.data.spaces import ClassSpace, match_classes, read_class_map
+from shiftbed.data.subset import Subset, of_classes
+from shiftbed.data.table import labelled_files, read_table
 
 __all__ = [
     "ArraySet",
+    "Card",
     "ClassMap",
     "ClassSpace",
     "Combine",
+    "Description",
     "FileSet",
+    "Frames",
     "ImageSet",
     "Labels",
     "Picture",
     "SetInfo",
+    "Subset",
     "UnreadablePicture",
+    "card_of",
+    "check_score",
     "digest",
     "found_path",
     "image_folder",
     "image_set",
     "imagenet_classes",
     "imagenet_names",
+    "labelled_files",
     "list_sets",
     "match_classes",
+    "of_classes",
+    "open_described",
     "open_set",
+    "read_card",
     "read_class_map",
+    "read_table",
+    "renamed",
+    "sets_dir",
+    "write_card",
 ]

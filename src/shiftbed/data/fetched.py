@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
-from shiftbed.assets import Package, cache_dir, fetch_members
+from shiftbed.assets import Package, fetch_members
 from shiftbed.data.arrays import ArraySet, read_idx
-from shiftbed.data.catalogue import image_set
+from shiftbed.data.card import Card
+from shiftbed.data.catalogue import image_set, sets_dir
 from shiftbed.data.files import FileSet
 from shiftbed.data.imagenet import imagenet_classes
 from shiftbed.data.sets import ImageSet
@@ -26,37 +25,37 @@ _MNIST_FILES = [
 ]
 
 
-def _sets() -> Path:
-    return cache_dir() / "sets"
-
-
 def _mnist(name: str, part: str) -> ImageSet:
     members = {f"package/data/{file}": file for file in _MNIST_FILES}
-    folder = fetch_members(_MNIST, members, _sets() / "mnist")
+    folder = fetch_members(_MNIST, members, sets_dir() / "mnist")
     pictures = read_idx(folder / f"{part}-images-idx3-ubyte")
     labels = read_idx(folder / f"{part}-labels-idx1-ubyte")
     return ArraySet(name, pictures, labels, _DIGITS)
 
 
 @image_set(
-    "mnist-test",
-    about="10,000 handwritten digits, 28 px, grey",
-    source="LeCun, Cortes and Burges, The MNIST database",
-    licence="CC BY-SA 3.0",
-    ready=lambda: (_sets() / "mnist").exists(),
-    variant="mnist-c",
+    Card(
+        "mnist-test",
+        about="10,000 handwritten digits, 28 px, grey",
+        citation="LeCun, Cortes and Burges, The MNIST database",
+        licence="CC BY-SA 3.0",
+        variant="mnist-c",
+    ),
+    ready=lambda: (sets_dir() / "mnist").exists(),
 )
 def _mnist_test() -> ImageSet:
     return _mnist("mnist-test", "t10k")
 
 
 @image_set(
-    "mnist-train",
-    about="60,000 handwritten digits, 28 px, grey",
-    source="LeCun, Cortes and Burges, The MNIST database",
-    licence="CC BY-SA 3.0",
-    ready=lambda: (_sets() / "mnist").exists(),
-    variant="mnist-c",
+    Card(
+        "mnist-train",
+        about="60,000 handwritten digits, 28 px, grey",
+        citation="LeCun, Cortes and Burges, The MNIST database",
+        licence="CC BY-SA 3.0",
+        variant="mnist-c",
+    ),
+    ready=lambda: (sets_dir() / "mnist").exists(),
 )
 def _mnist_train() -> ImageSet:
     return _mnist("mnist-train", "train")
@@ -75,18 +74,20 @@ _FOOLBOX = Package(
 
 
 @image_set(
-    "imagenet-photos",
-    about="20 labelled ImageNet photographs, 512 px",
-    source="Rauber, Brendel and Bethge, Foolbox (its sample pictures, from ImageNet)",
-    licence="as ImageNet: research and education",
-    ready=lambda: (_sets() / "imagenet-photos").exists(),
+    Card(
+        "imagenet-photos",
+        about="20 labelled ImageNet photographs, 512 px",
+        citation="Rauber, Brendel and Bethge, Foolbox (its sample pictures, from ImageNet)",
+        licence="as ImageNet: research and education",
+    ),
+    ready=lambda: (sets_dir() / "imagenet-photos").exists(),
 )
 def _imagenet_photos() -> ImageSet:
     files = {
         f"foolbox/data/imagenet_{number:02d}_{index}.jpg": f"imagenet_{number:02d}_{index}.jpg"
         for number, index in enumerate(_FOOLBOX_CLASSES)
     }
-    folder = fetch_members(_FOOLBOX, files, _sets() / "imagenet-photos")
+    folder = fetch_members(_FOOLBOX, files, sets_dir() / "imagenet-photos")
     labels = np.array(_FOOLBOX_CLASSES, np.int64)
     return FileSet("imagenet-photos", folder, [*files.values()], labels, imagenet_classes())
 
@@ -151,14 +152,17 @@ _NATURAL: dict[str, tuple[Package, dict[str, str]]] = {
 
 
 @image_set(
-    "natural-photos",
-    about="15 natural photographs that nobody labelled, 300 to 1,024 px",
-    source="scikit-image's and scikit-learn's sample pictures; the Getty's Open Content Program",
-    licence="public domain, CC0 and CC BY 2.0: see the packages",
-    ready=lambda: all((_sets() / "natural-photos" / part).exists() for part in _NATURAL),
+    Card(
+        "natural-photos",
+        about="15 natural photographs that nobody labelled, 300 to 1,024 px",
+        citation="scikit-image's and scikit-learn's sample pictures; the Getty's Open Content "
+        "Program",
+        licence="public domain, CC0 and CC BY 2.0: see the packages",
+    ),
+    ready=lambda: all((sets_dir() / "natural-photos" / part).exists() for part in _NATURAL),
 )
 def _natural_photos() -> ImageSet:
-    root = _sets() / "natural-photos"
+    root = sets_dir() / "natural-photos"
     for part, (package, members) in _NATURAL.items():
         fetch_members(package, members, root / part)
     ids = [f"{part}/{file}" for part, (_, members) in _NATURAL.items() for file in members.values()]

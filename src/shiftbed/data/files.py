@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
+from shiftbed.data.card import Card, Frames
 from shiftbed.data.pictures import read_picture
-from shiftbed.data.sets import Labels, Picture, digest
+from shiftbed.data.sets import Labels, Picture, UnreadablePicture, digest
 
 __all__ = ["FileSet", "found_path"]
 
@@ -37,6 +38,10 @@ class FileSet:
         classes: Sequence[str] = (),
         *,
         orient: bool = False,
+        border: int = 0,
+        files: Sequence[str] | None = None,
+        frames: Frames | None = None,
+        card: Card | None = None,
     ) -> None:
         self.name = name
         self.root = root
@@ -45,6 +50,12 @@ class FileSet:
         self.classes = tuple(classes)
         #: Whether pictures are turned as their EXIF orientation says.
         self.orient = orient
+        #: Pixels that are cut from every side.
+        self.border = border
+        #: The files' paths, where ids are not these.
+        self.files = self.ids if files is None else tuple(files)
+        self.frames = frames
+        self.card = card
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -54,14 +65,48 @@ class FileSet:
 
     def load(self, index: int) -> Picture:
         """Return a picture as uint8 RGB, or raise UnreadablePicture."""
-        return read_picture(self.root / self.ids[index], orient=self.orient)
+        picture = read_picture(self.root / self.files[index], orient=self.orient)
+        return without_border(picture, self.border)
 
     @cached_property
     def _hash(self) -> str:
         labels = b"" if self.labels is None else self.labels.tobytes()
-        sizes = (str((self.root / name).stat().st_size) for name in self.ids)
-        return digest(["files", str(self.orient), *self.classes, *self.ids, labels, *sizes])
+        sizes = (_size(self.root / name) for name in self.files)
+        parts: list[str | bytes] = [
+            "files",
+            str(self.orient),
+            *self.classes,
+            *self.ids,
+            labels,
+            *sizes,
+        ]
+        if self.border:
+            parts.append(f"border {self.border}")
+        if self.frames is not None:
+            parts.append(self.frames.digest())
+        return digest(parts)
 
     def fingerprint(self) -> str:
         """A hash of paths, labels and sizes of files; their pixels are not read for it."""
         return self._hash
+
+
+def _size(path: Path) -> str:
+    try:
+        return str(path.stat().st_size)
+    except FileNotFoundError:  # a table may list what is not there; the run says which
+        return "gone"
+
+
+def without_border(picture: Picture, border: int) -> Picture:
+    """Return a picture without a border of so many pixels.
+
+    >>> import numpy as np
+    >>> without_border(np.zeros((10, 12, 3), np.uint8), 2).shape
+    (6, 8, 3)
+    """
+    if not border:
+        return picture
+    if min(picture.shape[:2]) <= 2 * border:
+        raise UnreadablePicture(f"smaller than its border of {border} pixels")
+    return picture[border:-border, border:-border]

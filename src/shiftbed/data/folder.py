@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from shiftbed.data.files import FileSet, found_path
-from shiftbed.errors import InputError
+from shiftbed.errors import InputError, unknown
 
-__all__ = ["folder_name", "image_folder"]
+__all__ = ["CARD_FILE", "folder_name", "image_folder", "order"]
 
-#: What systems leave in folders; nobody meant it as a picture.
-_LITTER = {"thumbs.db", "desktop.ini"}
+#: The file that makes a folder of pictures a described set.
+CARD_FILE = "set.toml"
+#: What stands beside pictures in folders; nobody meant it as one.
+_LITTER = {"thumbs.db", "desktop.ini", CARD_FILE}
 _SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing"}
 
 
-def image_folder(path: str | Path, *, name: str | None = None, orient: bool = False) -> FileSet:
+def image_folder(
+    path: str | Path,
+    *,
+    name: str | None = None,
+    orient: bool = False,
+    classes: Sequence[str] | None = None,
+) -> FileSet:
     """Open a folder of pictures: a folder per class (labelled), or flat (not labelled).
 
     Every file below a class folder is a picture of it, in subfolders too; one that cannot be
     read is reported when it is loaded. Hidden files are passed over. Classes are in the order
-    of their names, as torchvision has them, but numbers sort as numbers.
+    of their names, as torchvision has them, but numbers sort as numbers. ``classes``, if they
+    are given, say which there are and in which order, also where one has no folder.
     """
     given, found = path, found_path(path)
     if found is None or not found.is_dir():
@@ -37,17 +47,23 @@ def image_folder(path: str | Path, *, name: str | None = None, orient: bool = Fa
         first, slash, _ = file.partition("/")
         if slash:
             by_class.setdefault(first, []).append(file)
-    classes = sorted(by_class, key=_order)
-    if not classes:
+    found_classes = sorted(by_class, key=order)
+    if not found_classes:
         if not loose:
             raise InputError(
                 f"{given} holds no pictures; expected a folder with one folder per class, "
                 "or pictures directly in it"
             )
         return FileSet(name or folder_name(path), path, loose, orient=orient)
-    _check_labelled(path, loose, classes)
-    ids = [file for one in classes for file in sorted(by_class[one])]
-    labels = np.repeat(np.arange(len(classes)), [len(by_class[one]) for one in classes])
+    _check_labelled(path, loose, found_classes)
+    classes = found_classes if classes is None else list(classes)
+    place = {one: index for index, one in enumerate(classes)}
+    strange = next((one for one in found_classes if one not in place), None)
+    if strange is not None:
+        raise unknown(f"class (a folder in {given})", strange, classes)
+    ordered = [one for one in classes if one in by_class]
+    ids = [file for one in ordered for file in sorted(by_class[one])]
+    labels = np.repeat([place[one] for one in ordered], [len(by_class[one]) for one in ordered])
     return FileSet(name or folder_name(path), path, ids, labels, classes, orient=orient)
 
 
@@ -111,6 +127,10 @@ def _files_below(root: Path) -> list[str]:
     return found
 
 
-def _order(name: str) -> tuple[int, int, str]:
-    """Numbers before names, and in the order of numbers."""
+def order(name: str) -> tuple[int, int, str]:
+    """The order of classes: numbers before names, and as numbers.
+
+    >>> sorted(["10", "b", "9", "a"], key=order)
+    ['9', '10', 'a', 'b']
+    """
     return (0, int(name), name) if name.isdecimal() else (1, 0, name)

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from shiftbed.data.card import ClassMap, Combine
 from shiftbed.data.imagenet import imagenet_names
 from shiftbed.data.sets import digest
 from shiftbed.errors import InputError, unknown
 
-__all__ = ["ClassMap", "ClassSpace", "Combine", "match_classes", "read_class_map"]
-
-Combine = Literal["max", "mean", "sum"]
-#: For each class of an image set, the outputs that mean it: by key, by name or by number.
-ClassMap = Mapping[str, Sequence[str | int]]
+__all__ = ["ClassSpace", "match_classes", "read_class_map"]
 
 
 @dataclass(frozen=True)

@@ -64,13 +64,13 @@ class Evaluation:
         return cells.take([row_of[key] for key in keys.to_pylist() if key in row_of])
 
     def table(self) -> pa.Table:
-        """Return accuracy, or agreement with the unshifted answer, with its 95% interval."""
+        """Return each cell's score by its own metric, with its 95% interval."""
         import pyarrow as pa
 
         numbers = [(name, pa.float64()) for name in ("accuracy", "low", "high")]
         texts = [(name, pa.string()) for name in ("model", "setting", "metric")]
         return pa.Table.from_pylist(
-            with_intervals(self.cells().to_pylist()),
+            with_intervals(self.results, self.cells().to_pylist()),
             schema=pa.schema([*texts, *numbers, ("n", pa.int64())]),
         )
 
@@ -100,8 +100,8 @@ class Evaluation:
         return as_text(self)
 
 
-def with_intervals(cells: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows of cells with the ends of their accuracies' 95% intervals, where n is known."""
+def with_intervals(results: Results, cells: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows of cells with the ends of their scores' 95% intervals, where n is known."""
     from shiftbed.metrics import clopper_pearson
 
     rows = []
@@ -109,6 +109,10 @@ def with_intervals(cells: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         low = high = None
         if cell["correct"] is not None and cell["n"]:
             low, high = (float(end) for end in clopper_pearson(cell["correct"], cell["n"]))
+        elif cell["accuracy"] is not None and cell["origin"] == "measured":
+            estimate = results.estimate(cell["model"], cell["setting"])
+            if estimate is not None:
+                low, high = estimate.low, estimate.high
         rows.append({**cell, "low": low, "high": high})
     return rows
 

@@ -61,7 +61,10 @@ def scores(
     names = {setting.name for setting in settings}
     groups: dict[tuple[str, str], list[Setting]] = {}
     for setting in settings:
-        if setting.shift is not None and (setting.metric == "top1" or setting.clean in names):
+        counted = setting.metric == "top1" or (
+            setting.metric == "agreement" and setting.clean in names
+        )
+        if setting.shift is not None and counted:
             groups.setdefault((setting.clean, setting.shift.variant), []).append(setting)
     found = []
     for (images, variant), shifted in groups.items():

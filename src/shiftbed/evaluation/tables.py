@@ -121,8 +121,7 @@ def _table(
 ) -> RenderableType:
     cells = [row for cells in shifts.values() for row in cells.values() if row["model"] in models]
     counts = {row["n"] for row in cells}
-    agreed = all(row["metric"] == "agreement" for row in cells)
-    what = "agreement with the unshifted answer" if agreed else "accuracy"
+    what = " and ".join(dict.fromkeys(_called(row["metric"]) for row in cells))
     fixed = f", n = {next(iter(counts)):,}" if len(counts) == 1 and None not in counts else ""
     table = _grid(f"{images}: {what} in percent [95% interval]{fixed}", ["shift"], models)
     if not fixed:
@@ -135,6 +134,22 @@ def _table(
             texts.append(" to ".join(dict.fromkeys(ends)) if known else "")
         _add(table, shift, *texts)
     return table
+
+
+def _called(metric: str) -> str:
+    """Return what a table calls a metric.
+
+    >>> _called("pm10"), _called("top1")
+    ('frame sets right on every frame within 10', 'accuracy')
+    """
+    if metric.startswith("pm"):
+        return f"frame sets right on every frame within {metric.removeprefix('pm')}"
+    names = {
+        "agreement": "agreement with the unshifted answer",
+        "aupr": "AUPR of telling them from usual pictures",
+        "map": "mean average precision",
+    }
+    return names.get(metric, "accuracy")
 
 
 def _grid(title: str, texts: Sequence[str], numbers: Sequence[str]) -> Table:
@@ -290,7 +305,7 @@ def show_results(
     ]
     if not chosen:
         raise _none_chosen(results, models, settings, cells)
-    for part in accuracy_tables(with_intervals(chosen), console.width):
+    for part in accuracy_tables(with_intervals(results, chosen), console.width):
         print_part(part, console)
     unfinished = [cell for cell in chosen if not cell["complete"]]
     if unfinished:

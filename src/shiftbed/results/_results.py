@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shiftbed.errors import InputError, unknown
+from shiftbed.results.judged import detected, judged, pm
 from shiftbed.results.manifest import Manifest
 from shiftbed.results.store import Store
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
+
+    from shiftbed.metrics import Detection, Estimate
 
 __all__ = ["Results"]
 
@@ -71,10 +74,11 @@ class Results:
         from shiftbed.results.schema import PREDICTIONS
 
         manifest = self._named(model, setting)
-        rows = self._rows(manifest)
+        rows = self.rows(manifest)
         names = pa.array([model] * len(rows)), pa.array([setting] * len(rows))
-        pictures = self._picture_ids(manifest).take(rows["index"])
-        columns = [*names, pictures, *rows.drop_columns(["index"]).columns]
+        pictures = self.pictures(manifest)["picture"].take(rows["index"])
+        kept = [field.name for field in PREDICTIONS if field.name in rows.column_names]
+        columns = [*names, pictures, *rows.select(kept).columns]
         return pa.table(columns, schema=PREDICTIONS)
 
     def logits(self, model: str, setting: str) -> pa.Table:
@@ -89,8 +93,46 @@ class Results:
                 f"no logits were kept for {model} on {setting}; evaluate again with --keep logits"
             )
         rows = pa.concat_tables([pq.read_table(path) for path in paths])
-        pictures = self._picture_ids(manifest).take(rows["index"])
+        pictures = self.pictures(manifest)["picture"].take(rows["index"])
         return pa.table({"picture": pictures, "logits": rows["logits"]})
+
+    def estimate(self, model: str, setting: str, level: float = 0.95) -> Estimate | None:
+        """Return a cell's score by a metric that is no plain count, with its interval.
+
+        That is AUPR, mAP or the accuracy on frame sets; None for the others.
+        """
+        manifest = self._named(model, setting)
+        return judged(self, manifest, self._distinct().get((model, _usual(manifest))), level)
+
+    def detection(
+        self, model: str, setting: str, usual: str | None = None, level: float = 0.95
+    ) -> Detection:
+        """Return how well low confidence tells a cell's pictures from usual ones.
+
+        Without ``usual``, the setting that the cell's image set names as that.
+        """
+        manifest = self._named(model, setting)
+        if usual is None and "usual" not in manifest.spec:
+            raise InputError(
+                f"{setting} does not say which pictures are usual; name their setting, as in "
+                "--usual imagenet-val"
+            )
+        other = self._named(model, usual or _usual(manifest))
+        found = detected(self, other, manifest, level)
+        if found is None:
+            raise InputError(
+                f"{setting} or {other.identity.setting} is incomplete or has fewer than two "
+                "pictures; run the evaluation again"
+            )
+        return found
+
+    def frames(self, model: str, setting: str, k: int, level: float = 0.95) -> Estimate:
+        """Return the share of a cell's frame sets right on every frame within k: pm-k."""
+        manifest = self._named(model, setting)
+        found = pm(self, manifest, k, level) if manifest.complete else None
+        if found is None:
+            raise InputError(f"{model} on {setting} is incomplete, or no anchor could be read")
+        return found
 
     def sql(self, query: str) -> pa.Table:
         """Ask DuckDB a question of the tables ``cells`` and ``predictions``."""
@@ -136,10 +178,11 @@ class Results:
             f"""
             create view predictions as
             select parts.model, parts.setting, pictures.picture, {kept}
-            from read_parquet({_listed(parts[0])}, filename = true) stored
+            from read_parquet({_listed(parts[0])}, filename = true, union_by_name = true)
+                stored
             join parts on parts.part = stored.filename
-            join read_parquet({_listed(parts[3])}, filename = true, file_row_number = true)
-                pictures
+            join read_parquet({_listed(parts[3])}, filename = true, file_row_number = true,
+                union_by_name = true) pictures
                 on pictures.filename = parts.ids
                 and pictures.file_row_number = stored."index"
             """
@@ -177,7 +220,8 @@ class Results:
         whole = folder / ("predictions.parquet" if kind == "part" else f"{kind}.parquet")
         return [whole] if whole.exists() else sorted(folder.glob(f"{kind}-*.parquet"))
 
-    def _rows(self, manifest: Manifest) -> pa.Table:
+    def rows(self, manifest: Manifest) -> pa.Table:
+        """Return what is stored of a cell's pictures, done so far."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -191,13 +235,14 @@ class Results:
     def _picture_path(self, manifest: Manifest) -> Path:
         return self.path / "pictures" / f"{manifest.identity.pictures}.parquet"
 
-    def _picture_ids(self, manifest: Manifest) -> pa.ChunkedArray:
+    def pictures(self, manifest: Manifest) -> pa.Table:
+        """Return the ids of the pictures that a cell shows, and their frame sets if any."""
         import pyarrow.parquet as pq
 
         path = self._picture_path(manifest)
         if not path.exists():
             raise InputError(f"{path} is missing: run the evaluation again, and it is made again")
-        return pq.read_table(path)["picture"]
+        return pq.read_table(path)
 
     def _cell(
         self,
@@ -206,21 +251,31 @@ class Results:
         clean: dict[str, pa.Table],
     ) -> dict[str, Any]:
         identity, counts = manifest.identity, manifest.counts
-        if manifest.metric == "agreement":
+        accuracy: float | None = None
+        top5: int | None = None
+        if manifest.metric not in ("top1", "agreement"):
+            estimate = judged(self, manifest, manifests.get((identity.model, _usual(manifest))))
+            n = estimate.n if estimate else self._scored(manifest)
+            accuracy = estimate.value if estimate else None
+            correct = None
+            if estimate and manifest.metric.startswith("pm"):
+                correct = round(estimate.value * estimate.n)
+        elif manifest.metric == "agreement":
             unshifted = manifests.get((identity.model, str(manifest.spec.get("clean"))))
             n, correct = self._agreement(manifest, unshifted, clean)
-            top5 = None
         elif counts is not None:
             n, correct, top5 = counts.scored, counts.correct, counts.top5
         else:
-            ranks = self._rows(manifest)["rank_true"].drop_null().to_numpy()
+            ranks = self.rows(manifest)["rank_true"].drop_null().to_numpy()
             n, correct, top5 = len(ranks), int((ranks == 1).sum()), int((ranks <= 5).sum())
+        if correct is not None and n:
+            accuracy = correct / n
         return {
             "model": identity.model,
             "setting": identity.setting,
             "n": n,
             "correct": correct,
-            "accuracy": None if correct is None or not n else correct / n,
+            "accuracy": accuracy,
             "top5": None if top5 is None or not n else top5 / n,
             "metric": manifest.metric,
             "class_space": manifest.class_space,
@@ -228,7 +283,11 @@ class Results:
             "source": manifest.key,
             "category": manifest.tags.get("category"),
             "complete": manifest.complete,
+            "clean": manifest.spec.get("clean"),
         }
+
+    def _scored(self, manifest: Manifest) -> int:
+        return manifest.counts.scored if manifest.counts else len(self.rows(manifest))
 
     def _agreement(
         self, manifest: Manifest, unshifted: Manifest | None, clean: dict[str, pa.Table]
@@ -236,17 +295,22 @@ class Results:
         """Return n, and for how many of these pictures the shift left the answer as it was."""
         import numpy as np
 
-        shifted = self._rows(manifest)
-        if unshifted is None or unshifted is manifest:
+        shifted = self.rows(manifest)
+        same = unshifted is not None and unshifted.identity.pictures == manifest.identity.pictures
+        if unshifted is None or unshifted is manifest or not same:
             return len(shifted), None
         if unshifted.key not in clean:
-            clean[unshifted.key] = self._rows(unshifted)
+            clean[unshifted.key] = self.rows(unshifted)
         before = clean[unshifted.key]
         _, here, there = np.intersect1d(
             shifted["index"], before["index"], assume_unique=True, return_indices=True
         )
-        same = shifted["class1"].to_numpy()[here] == before["class1"].to_numpy()[there]
-        return len(same), int(same.sum())
+        kept = shifted["class1"].to_numpy()[here] == before["class1"].to_numpy()[there]
+        return len(kept), int(kept.sum())
+
+
+def _usual(manifest: Manifest) -> str:
+    return str(manifest.spec.get("usual"))
 
 
 def _listed(paths: list[str]) -> str:

@@ -20,10 +20,13 @@ def answers(
     index: npt.NDArray[np.int32],
     scores: npt.NDArray[np.float32],
     labels: npt.NDArray[np.int64] | npt.NDArray[np.bool_] | None,
+    *,
+    whole: bool = False,
 ) -> pa.Table:
     """Return the stored rows for pictures at ``index`` with (N, classes) logit scores.
 
-    Equal scores are ordered by class number, so the order is always the same.
+    Equal scores are ordered by class number, so the order is always the same. ``whole`` keeps
+    every class's score and truth too, which a ranking of pictures within each class needs.
 
     >>> rows = answers(np.array([7], np.int32), np.array([[0, 2, 1]], np.float32), np.array([2]))
     >>> row = rows.to_pylist()[0]
@@ -48,7 +51,7 @@ def answers(
     columns[1] = true
     columns += [probabilities[rows, true], _rank(scores, true)]
     masks = {"label": unknown, "p_true": unknown, "rank_true": unknown}
-    return pa.table(
+    rows_kept = pa.table(
         [
             pa.nulls(len(scores), field.type)
             if column is None
@@ -57,6 +60,13 @@ def answers(
         ],
         schema=STORED,
     )
+    if not whole or labels is None:
+        return rows_kept
+    for name, values in (("scores", scores.astype(np.float32)), ("truth", labels)):
+        flat = pa.array(np.ascontiguousarray(values).ravel())
+        lists = pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
+        rows_kept = rows_kept.append_column(name, lists)
+    return rows_kept
 
 
 def _true_classes(

@@ -113,7 +113,10 @@ def read_imported(results: str | Path) -> pa.Table:
     tables = []
     for path in sorted((Path(results) / "imported").glob("*.parquet")):
         try:
-            tables.append(pq.read_table(path).select(CELLS.names).cast(CELLS))
+            table = pq.read_table(path)
+            if "clean" not in table.column_names:
+                table = table.append_column("clean", pa.nulls(len(table), pa.string()))
+            tables.append(table.select(CELLS.names).cast(CELLS))
         except (pa.ArrowInvalid, pa.ArrowKeyError, KeyError, ValueError, OSError) as problem:
             reason = str(problem).splitlines()[0]
             raise InputError(

@@ -31,11 +31,15 @@ CELLS = pa.schema(
         pa.field("category", pa.string()),
         #: False while pictures of the cell are still to be done.
         pa.field("complete", pa.bool_(), nullable=False),
+        #: The setting that this one is compared with: the same pictures unshifted, or a
+        #: natural shift's counterpart. Null where nobody said.
+        pa.field("clean", pa.string()),
     ]
 )
 
 #: What one picture's answer keeps on disk. ``index`` is the picture's place in its image
-#: set, whose ids are kept once per set, not once per cell.
+#: set, whose ids are kept once per set, not once per cell. Settings scored by mAP keep two
+#: columns more: ``scores`` and ``truth``, a list over the classes each.
 STORED = pa.schema(
     [
         pa.field("index", pa.int32(), nullable=False),

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from shiftbed.data import Frames
+
 __all__ = ["Store"]
 
 SKIPPED = b"skipped"
@@ -93,15 +95,21 @@ class Store:
         if not path.exists():
             self._write_text(path, manifest.to_json())
 
-    def write_pictures(self, fingerprint: str, ids: Sequence[str]) -> None:
-        """Keep an image set's ids, once for all the cells that show it."""
+    def write_pictures(
+        self, fingerprint: str, ids: Sequence[str], frames: Frames | None = None
+    ) -> None:
+        """Keep an image set's ids, and its frame sets, once for all the cells that show it."""
         path = self.path / "pictures" / f"{fingerprint}.parquet"
         if not path.exists():
             import pyarrow as pa
 
             # File names need not be text; ids in tables are.
             texts = [name.encode("utf-8", "backslashreplace").decode() for name in ids]
-            self._write_table(path, pa.table({"picture": pa.array(texts, pa.string())}))
+            table = pa.table({"picture": pa.array(texts, pa.string())})
+            if frames is not None:
+                table = table.append_column("frame_set", pa.array(frames.sets, pa.string()))
+                table = table.append_column("offset", pa.array(frames.offsets, pa.int64()))
+            self._write_table(path, table)
 
     def write_part(
         self,

@@ -68,7 +68,9 @@ def execute(
     store.sweep()
     for cell in plan.cells:
         store.begin(cell.manifest)
-        store.write_pictures(cell.manifest.identity.pictures, cell.setting.images.ids)
+        images = cell.setting.images
+        frames = getattr(images, "frames", None)
+        store.write_pictures(cell.manifest.identity.pictures, images.ids, frames)
     ledger = _Ledger(plan, store, {"workers": workers, "batch_size": batch_size})
     models = {cell.model for cell in plan.cells}
     pool = ThreadPoolExecutor(workers, thread_name_prefix="shiftbed-pictures")
@@ -272,12 +274,13 @@ def _score(batches: Iterable[_Batch], lanes: _Lanes) -> _Scored:
 
 def _write(scored: _Scored, plan: Plan, store: Store, ledger: _Ledger, watch: Watch) -> None:
     """Write a part for each of a unit's cells, and complete the cells that it was the last of."""
-    unit, labels = scored.unit, scored.unit.images.labels
-    true = None if labels is None else labels[scored.places]
+    unit = scored.unit
     for cell in unit.cells:
+        labels = cell.setting.labels
+        true = None if labels is None else labels[scored.places]
         logits = scored.logits[cell.model]
         scores = logits if cell.space is None else cell.space.scores(logits)
-        rows = answers(scored.places, scores, true)
+        rows = answers(scored.places, scores, true, whole=cell.setting.metric == "map")
         kept = logits if plan.keep_logits else None
         store.write_part(cell.manifest.key, unit.slice, rows, scored.skipped, kept)
         ranks = rows["rank_true"].drop_null().to_numpy()
@@ -379,7 +382,7 @@ class _Ledger:
         self.store.finish(
             cell.manifest,
             cell.slices,
-            labelled=cell.setting.images.labels is not None,
+            labelled=cell.setting.labels is not None,
             keep_logits=self.plan.keep_logits,
             timing={
                 "finished": datetime.now(UTC).isoformat(timespec="seconds"),

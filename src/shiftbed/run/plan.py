@@ -132,8 +132,8 @@ def _distinct(kind: str, names: Sequence[str]) -> None:
 
 
 def _cell(model: Model, setting: Setting, pictures: str, seed: int) -> Cell:
-    labelled = setting.images.labels is not None
-    space = setting.class_space(model) if labelled else None
+    read = setting.labels is not None or setting.usual is not None
+    space = setting.class_space(model) if read else None
     shift = setting.shift
     identity = Identity(
         model=model.name,
@@ -153,6 +153,7 @@ def _cell(model: Model, setting: Setting, pictures: str, seed: int) -> Cell:
             "images": setting.images.name,
             "pictures": len(setting.images),
             "clean": setting.clean,
+            **({} if setting.usual is None else {"usual": setting.usual.name}),
         },
         tags={name: model.tags[name] for name in sorted(model.tags)},
         versions=versions(),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from shiftbed.settings.grammar import expand_braces
 from shiftbed.settings.resolve import list_settings, resolve
-from shiftbed.settings.setting import Metric, Setting, Shift
+from shiftbed.settings.setting import Setting, Shift
 from shiftbed.settings.suites import Suite, add_suite, list_suites, suite
 
 __all__ = [
-    "Metric",
     "Setting",
     "Shift",
     "Suite",

@@ -11,6 +11,8 @@ from shiftbed.data import (
     ClassMap,
     Combine,
     ImageSet,
+    card_of,
+    check_score,
     found_path,
     list_sets,
     open_set,
@@ -18,7 +20,7 @@ from shiftbed.data import (
 )
 from shiftbed.errors import InputError, unknown
 from shiftbed.settings.grammar import expand_braces, split_pattern
-from shiftbed.settings.setting import Metric, Setting, Shift
+from shiftbed.settings.setting import Setting, Shift
 from shiftbed.settings.suites import Suite, list_suites
 
 __all__ = ["DataLike", "list_settings", "resolve"]
@@ -58,8 +60,13 @@ def resolve(
         else:
             pairs = [pair for name in expand_braces(pattern) for pair in _pairs(name, opener)]
         for images, name, shift in pairs:
-            metric: Metric = "agreement" if images.labels is None else "top1"
-            found.setdefault(name, Setting(name, images, shift, metric, reading, combine))
+            usual = _usual(images, opener, reading, combine)
+            metric = check_score(images)
+            if usual is not None:
+                # What it is told apart from has to be evaluated, too.
+                usual = found.setdefault(usual.name, usual)
+            setting = Setting(name, images, shift, metric, reading, combine, usual)
+            found.setdefault(name, setting)
     if not found or "" in wanted:
         raise InputError("the pattern names no setting; write SET, SET+SHIFT or a suite's name")
     return list(found.values())
@@ -74,7 +81,7 @@ def list_settings(patterns: str | Iterable[str] | None = None) -> list[str]:
     >>> list_settings("mnist-test+{clean,fog}")
     ['mnist-test', 'mnist-test+fog']
     """
-    variants = {info.name: info.variant for info in list_sets()}
+    variants = {info.name: info.card.variant for info in list_sets()}
     suites = {one.name: one for one in list_suites()}
     if patterns is None:
         patterns = [f"{name}+{{clean,*,extra}}" for name in variants]
@@ -94,6 +101,23 @@ def list_settings(patterns: str | Iterable[str] | None = None) -> list[str]:
             own = variants.get(name, variant or _DEFAULT)
             names.extend(_name(name, shift, own) for shift in _shifts(part, variant or own))
     return list(dict.fromkeys(names))
+
+
+def _usual(
+    images: ImageSet, opener: _Opener, reading: ClassMap | None, combine: Combine
+) -> Setting | None:
+    """Return the setting that an anomalous set is told apart from."""
+    name = card_of(images).usual
+    if name is None:
+        return None
+    pairs = _pairs(name, opener)
+    if len(pairs) != 1 or card_of(pairs[0][0]).usual is not None:
+        raise InputError(
+            f"{images.name} is told apart from {name!r}, which should be one setting of usual "
+            "pictures"
+        )
+    [(usual, usual_name, shift)] = pairs
+    return Setting(usual_name, usual, shift, check_score(usual), reading, combine)
 
 
 def _is_wild(text: str) -> bool:
@@ -121,7 +145,7 @@ class _Opener:
     """Opens each image set once, under the name that the user gave it."""
 
     def __init__(self, data: DataLike | None) -> None:
-        self._variants = {info.name: info.variant for info in list_sets()}
+        self._variants = {info.name: info.card.variant for info in list_sets()}
         self.given = [self._opened(name, one) for name, one in _named(data)]
         self._open = {images.name: images for images in self.given}
         if len(self._open) < len(self.given):
@@ -168,7 +192,7 @@ class _Opener:
 
     def variant(self, images: ImageSet) -> str:
         """Return the variant of corruptions that an image set's own benchmark uses."""
-        return self._variants.get(images.name, _DEFAULT)
+        return self._variants.get(images.name, card_of(images).variant)
 
 
 def _named(data: DataLike | None) -> list[tuple[str | None, ImagesLike]]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-from shiftbed.data import ClassMap, ClassSpace, Combine, ImageSet, match_classes
+from shiftbed.data import (
+    ClassMap,
+    ClassSpace,
+    Combine,
+    ImageSet,
+    Labels,
+    card_of,
+    match_classes,
+)
 from shiftbed.models import Model
 
-__all__ = ["Metric", "Setting", "Shift"]
-
-#: ``top1``: accuracy. ``agreement``: with the same model's answer on the same picture unshifted,
-#: for pictures that nobody labelled.
-Metric = Literal["top1", "agreement"]
+__all__ = ["Setting", "Shift"]
 
 
 @dataclass(frozen=True)
@@ -40,28 +43,51 @@ class Setting:
     name: str
     images: ImageSet
     shift: Shift | None = None
-    metric: Metric = "top1"
+    #: ``top1``: accuracy. ``agreement``: with the same model's answer on the same picture
+    #: unshifted, for pictures that nobody labelled. ``aupr``: how well confidence tells the
+    #: pictures from those of ``usual``. ``map``: mean average precision over several labels.
+    #: ``pm10``: the share of frame sets that are right on every frame within 10 of the anchor.
+    metric: str = "top1"
     #: Which outputs mean which class, where the classes' own keys do not say it.
     class_map: ClassMap | None = None
     combine: Combine = "max"
+    usual: Setting | None = None
 
     @property
     def clean(self) -> str:
-        """The name of the setting with the same pictures unshifted."""
+        """The name of the clean setting: the same pictures unshifted, or their counterpart."""
+        counterpart = card_of(self.images).clean
+        if self.shift is None and counterpart is not None:
+            return counterpart
         return self.images.name
+
+    @property
+    def labels(self) -> Labels | None:
+        """The labels that answers are judged by; anomalous pictures have none that count."""
+        return self.images.labels if self.usual is None else None
 
     def class_space(self, model: Model) -> ClassSpace:
         """Return how this model's outputs are read here, or refuse in a sentence."""
+        if self.usual is not None:
+            return self.usual.class_space(model)
         if self.images.labels is None and self.class_map is None:
             # Nobody said what is in the pictures: the model's own outputs are its answers.
             own = model.class_keys or tuple(map(str, range(model.outputs)))
             return match_classes(own, None, model.outputs)
+        card = card_of(self.images)
+        class_map, combine = self.class_map, self.combine
+        if class_map is None and card.members is not None:
+            # A model that was trained on the set's own classes needs no map to them.
+            classes = tuple(self.images.classes)
+            unnamed = model.class_keys is None and model.outputs == len(classes)
+            if not unnamed and tuple(model.class_keys or ()) != classes:
+                class_map, combine = card.members, card.combine
         return match_classes(
             self.images.classes,
             model.class_keys,
             model.outputs,
-            class_map=self.class_map,
-            combine=self.combine,
+            class_map=class_map,
+            combine=combine,
             multilabel=self.images.labels is not None and self.images.labels.ndim == 2,
             model=model.name,
             images=self.images.name,

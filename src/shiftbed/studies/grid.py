@@ -23,7 +23,7 @@ __all__ = ["Grid"]
 FloatArray = npt.NDArray[np.float64]
 
 #: What a share of pictures is. Other scores have no binomial error.
-_PROPORTIONS = {"top1", "agreement"}
+_PROPORTIONS = {"top1", "agreement", *(f"pm{k}" for k in range(100))}
 
 _CATEGORY = "category:"
 

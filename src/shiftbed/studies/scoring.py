@@ -159,6 +159,9 @@ def _shares(column: str) -> Callable[[_Request], Iterator[dict[str, Any]]]:
         values = np.array([cell[column] for cell in cells], float)
         n = np.array([cell["n"] if cell["n"] else np.nan for cell in cells], float)
         low, high = accuracy_interval(values, n, request.level)
+        for i, cell in enumerate(cells):
+            if cell["metric"] in ("aupr", "map"):  # these are no shares of pictures
+                low[i], high[i] = _own_interval(request, cell)
         for cell, value, bottom, top in zip(cells, values, low, high, strict=True):
             notes = [] if cell["complete"] else ["incomplete"]
             notes += [cell["metric"]] if cell["metric"] != "top1" else []
@@ -167,6 +170,13 @@ def _shares(column: str) -> Callable[[_Request], Iterator[dict[str, Any]]]:
             yield _row(cell["model"], cell["setting"], estimate, ", ".join(notes) or None)
 
     return rows
+
+
+def _own_interval(request: _Request, cell: dict[str, Any]) -> tuple[float, float]:
+    found = None
+    if cell["origin"] == "measured":
+        found = request.results.estimate(cell["model"], cell["setting"], request.level)
+    return (np.nan, np.nan) if found is None else (found.low, found.high)
 
 
 def _of_predictions(
@@ -215,30 +225,43 @@ def _aurra(columns: dict[str, Any], level: float) -> Estimate:
 
 
 def _detection(request: _Request) -> Iterator[dict[str, Any]]:
-    if request.usual is None:
-        raise InputError(
-            "detection tells anomalous pictures from usual ones; say which setting is usual, "
-            "like --usual imagenet-val"
-        )
-    request.grid.at(request.usual)
-    for cell in request.cells:
+    cells = request.cells
+    if request.usual is not None:
+        request.grid.at(request.usual)
+    else:
+        cells = [cell for cell in cells if cell["metric"] == "aupr"]
+        if not cells:
+            raise InputError(
+                "detection tells anomalous pictures from usual ones; say which setting is usual, "
+                "like --usual imagenet-val"
+            )
+    for cell in cells:
         model, setting = cell["model"], cell["setting"]
         if setting == request.usual:
             continue
         try:
             if cell["origin"] == "imported":
                 raise InputError("imported cells have no predictions")
-            usual, anomalous = (
-                -request.results.predictions(model, one)["confidence"].to_numpy()
-                for one in (request.usual, setting)
-            )
-            found = metrics.detection(usual=usual, anomalous=anomalous, level=request.level)
+            found = request.results.detection(model, setting, request.usual, request.level)
             chance = f"AUPR; by chance {100 * found.prevalence:.1f}%"
             yield _row(model, setting, found.aupr, chance)
             yield _row(model, setting, found.auroc, "AUROC; by chance 50%")
             yield _row(model, setting, found.fpr95, "FPR95; by chance 95%")
         except InputError as problem:
             yield _refused(model, setting, problem)
+
+
+def _frames(request: _Request) -> Iterator[dict[str, Any]]:
+    for cell in request.cells:
+        if not cell["metric"].startswith("pm"):
+            continue
+        model, setting = cell["model"], cell["setting"]
+        for k in dict.fromkeys((0, int(cell["metric"].removeprefix("pm")))):
+            try:
+                found = request.results.frames(model, setting, k, request.level)
+                yield _row(model, setting, found, f"pm-{k}, over frame sets")
+            except InputError as problem:
+                yield _refused(model, setting, problem)
 
 
 # Per benchmark.
@@ -520,4 +543,5 @@ METRICS: dict[str, Callable[[_Request], Iterator[dict[str, Any]]]] = {
     "ece": _of_predictions(_calibration("l1")),
     "aurra": _of_predictions(_aurra),
     "detection": _detection,
+    "frames": _frames,
 }
