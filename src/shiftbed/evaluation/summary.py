@@ -12,7 +12,7 @@ import numpy.typing as npt
 from shiftbed.errors import InputError
 from shiftbed.metrics import Estimate, corruption_error_of_pictures, proportion
 from shiftbed.results import Results
-from shiftbed.settings import Setting
+from shiftbed.settings import Setting, Shift
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,7 +61,9 @@ def scores(
     names = {setting.name for setting in settings}
     groups: dict[tuple[str, str], list[Setting]] = {}
     for setting in settings:
-        if setting.shift is not None and (setting.metric == "top1" or setting.clean in names):
+        if isinstance(setting.shift, Shift) and (
+            setting.metric == "top1" or setting.clean in names
+        ):
             groups.setdefault((setting.clean, setting.shift.variant), []).append(setting)
     found = []
     for (images, variant), shifted in groups.items():
@@ -94,7 +96,7 @@ class _Wrong:
 def _steps(settings: Sequence[Setting]) -> dict[str, list[str]]:
     steps: dict[str, list[str]] = {}
     for setting in settings:
-        if setting.shift is not None:
+        if isinstance(setting.shift, Shift):
             steps.setdefault(setting.shift.corruption, []).append(setting.name)
     return steps
 

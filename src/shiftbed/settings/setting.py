@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from shiftbed.attacks import Attack
 from shiftbed.data import ClassMap, ClassSpace, Combine, ImageSet, match_classes
 from shiftbed.models import Model
 
@@ -39,7 +40,8 @@ class Setting:
     #: ``SET`` or ``SET+SHIFT``.
     name: str
     images: ImageSet
-    shift: Shift | None = None
+    #: A corruption, which changes the pictures alike for all models; or an attack on each model.
+    shift: Shift | Attack | None = None
     metric: Metric = "top1"
     #: Which outputs mean which class, where the classes' own keys do not say it.
     class_map: ClassMap | None = None
