@@ -43,6 +43,20 @@ def corruptions(variant: Variant = "imagenet-c", as_json: Json = False) -> None:
     )
 
 
+@list_app.command("attacks")
+def attacks(as_json: Json = False) -> None:
+    """Show the published attacks; any other radius may be named, as in pgd.linf.8."""
+    from shiftbed.attacks import published
+
+    show_rows(
+        [
+            {"attack": str(one), "steps": one.gradients, "step / radius": one.step}
+            for one in published()
+        ],
+        as_json,
+    )
+
+
 @list_app.command("sets")
 def sets(as_json: Json = False) -> None:
     """Show the image sets that are known by name; with --json, their licences and sources too."""

@@ -62,17 +62,22 @@ def make(
 
     from shiftbed.corruptions import stored
     from shiftbed.data import open_set
-    from shiftbed.settings import resolve
+    from shiftbed.settings import Shift, resolve
     from shiftbed.settings import suite as find_suite
 
     pictures = open_set(images)
     if not suite.startswith("+"):
         find_suite(suite)
-    shifts = [one.shift for one in resolve(suite, pictures) if one.shift is not None]
+    named = [one.shift for one in resolve(suite, pictures) if one.shift is not None]
+    shifts = [shift for shift in named if isinstance(shift, Shift)]
+    if len(shifts) < len(named):
+        raise InputError(
+            f"{suite} names an attack, which is made for each model as it is evaluated"
+        )
     variants = dict.fromkeys(shift.variant for shift in shifts)
     if len(variants) != 1:
-        named = f"shifts of {' and '.join(variants)}" if variants else "no corruption"
-        raise InputError(f"{suite} names {named}; a stored set is of one variant's corruptions")
+        what = f"shifts of {' and '.join(variants)}" if variants else "no corruption"
+        raise InputError(f"{suite} names {what}; a stored set is of one variant's corruptions")
     console = Console(stderr=True)
     bar = Progress(
         "[progress.description]{task.description}",

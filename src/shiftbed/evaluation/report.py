@@ -42,6 +42,7 @@ def described(plan: Plan, workers: int | None = None, *, as_json: bool = False) 
                 "missing": plan.predictions,
                 "decoded": plan.decoded,
                 "corrupted": plan.shifted,
+                "attacked": plan.attacked,
                 "units": len(plan.units),
                 "seconds": round(cost.seconds, 1),
                 "bytes": cost.bytes,
@@ -55,9 +56,10 @@ def described(plan: Plan, workers: int | None = None, *, as_json: bool = False) 
         f"{plan.total:,} predictions in {_count(len(plan.cells), 'cell')}, "
         f"{done:,} of them already there",
     ]
+    attack = f"attack {plan.attacked:,} times, " if plan.attacked else ""
     if plan.units:
         lines += [
-            f"to do: read {plan.decoded:,} pictures, corrupt {plan.shifted:,}, "
+            f"to do: read {plan.decoded:,} pictures, corrupt {plan.shifted:,}, {attack}"
             f"show {plan.predictions:,} to models",
             f"about {_duration(cost.seconds)} with {_count(cost.workers, 'worker')} "
             f"({_duration(cost.pictures)} of work on pictures, {_duration(cost.models)} of "

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from shiftbed.errors import InputError
 from shiftbed.metrics import Estimate, corruption_error_of_pictures, proportion
 from shiftbed.results import Results
-from shiftbed.settings import Setting
+from shiftbed.settings import Setting, Shift
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +64,7 @@ def scores(
         counted = setting.metric == "top1" or (
             setting.metric == "agreement" and setting.clean in names
         )
-        if setting.shift is not None and counted:
+        if isinstance(setting.shift, Shift) and counted:
             groups.setdefault((setting.clean, setting.shift.variant), []).append(setting)
     found = []
     for (images, variant), shifted in groups.items():
@@ -97,7 +97,7 @@ class _Wrong:
 def _steps(settings: Sequence[Setting]) -> dict[str, list[str]]:
     steps: dict[str, list[str]] = {}
     for setting in settings:
-        if setting.shift is not None:
+        if isinstance(setting.shift, Shift):
             steps.setdefault(setting.shift.corruption, []).append(setting.name)
     return steps
 

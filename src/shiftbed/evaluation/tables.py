@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from shiftbed.evaluation.summary import Score
     from shiftbed.metrics import Estimate
     from shiftbed.results import Results
+from shiftbed.settings import Shift
 
 __all__ = ["accuracy_tables", "as_text", "print_table", "show", "show_results"]
 
@@ -47,7 +48,7 @@ def show(run: Evaluation, console: Console) -> None:
     plain = {
         cell.setting.name
         for cell in run.plan.cells
-        if cell.setting.shift is None
+        if not isinstance(cell.setting.shift, Shift)
         or (cell.setting.clean, cell.setting.shift.variant) not in averaged
     }
     shown = [row for row in rows if row["setting"] in plain]

@@ -16,12 +16,14 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from shiftbed.attacks import Attack, attacked_logits
 from shiftbed.data import ImageSet, UnreadablePicture
 from shiftbed.errors import InputError
 from shiftbed.models import Geometry, Model
 from shiftbed.results import Store, answers
 from shiftbed.run import threads
 from shiftbed.run.plan import Cell, Plan, Unit
+from shiftbed.settings import Shift
 
 __all__ = ["COMPUTE_BATCH", "Progress", "Watch", "execute", "logits_of"]
 
@@ -30,6 +32,8 @@ __all__ = ["COMPUTE_BATCH", "Progress", "Watch", "execute", "logits_of"]
 COMPUTE_BATCH = 32
 
 Pictures = npt.NDArray[np.uint8]
+#: How a model sees a batch of pictures.
+Look = Callable[[Model, Pictures], npt.NDArray[np.float32]]
 T = TypeVar("T")
 
 
@@ -78,7 +82,7 @@ def execute(
         try:
             ready = _ahead(pool, _tasks(plan.units, plan.seed, batch_size), 2 * workers + 2)
             for _, batches in groupby(ready, key=lambda batch: id(batch.unit)):
-                scored = _score(batches, computing)
+                scored = _score(batches, computing, plan.seed)
                 writer.submit(partial(_write, scored, plan, store, ledger, watch))
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
@@ -162,7 +166,7 @@ class _Task:
         begun = time.perf_counter()
         pictures = self.chunk.pictures(self.unit.geometry)
         shift = self.unit.shift
-        if shift is not None:
+        if isinstance(shift, Shift):
             from shiftbed.corruptions import corrupt
 
             pictures = [
@@ -211,19 +215,21 @@ class _Lanes:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def show(
-        self, models: Iterable[Model], pictures: Sequence[Pictures]
+        self, models: Iterable[Model], pictures: Sequence[Pictures], look: Look = Model.logits
     ) -> list[Future[npt.NDArray[np.float32]]]:
         """Have models see a batch, once they are done with the one before the last."""
-        started = [self._pool.submit(self._compute, model, pictures) for model in models]
+        started = [self._pool.submit(self._compute, model, pictures, look) for model in models]
         for earlier in self._running:
             earlier.result()
         self._running = started
         return started
 
-    def _compute(self, model: Model, pictures: Sequence[Pictures]) -> npt.NDArray[np.float32]:
+    def _compute(
+        self, model: Model, pictures: Sequence[Pictures], look: Look
+    ) -> npt.NDArray[np.float32]:
         with self._turn[model]:
             begun = time.perf_counter()
-            logits = logits_of(model, pictures)
+            logits = logits_of(model, pictures, look)
             self.seconds[model] += time.perf_counter() - begun
             return logits
 
@@ -241,7 +247,7 @@ class _Scored:
     computing: dict[Model, float]
 
 
-def _score(batches: Iterable[_Batch], lanes: _Lanes) -> _Scored:
+def _score(batches: Iterable[_Batch], lanes: _Lanes, seed: int) -> _Scored:
     """Show one unit's pictures to its models."""
     first, batches = _peek(batches)
     unit = first.unit
@@ -252,16 +258,22 @@ def _score(batches: Iterable[_Batch], lanes: _Lanes) -> _Scored:
     skipped: list[tuple[str, str]] = []
     waiting: list[Pictures] = []
     preparing = 0.0
+
+    def show(count: int) -> None:
+        start = len(shown) * COMPUTE_BATCH
+        places = np.concatenate(index)[start : start + count]
+        shown.append(lanes.show(models, waiting[:count], look_of(unit, places, seed)))
+        del waiting[:count]
+
     for batch in batches:
         index.append(batch.chunk.index)
         skipped += batch.chunk.skipped
         preparing += batch.seconds
         waiting += batch.pictures
         while len(waiting) >= COMPUTE_BATCH:
-            shown.append(lanes.show(models, waiting[:COMPUTE_BATCH]))
-            del waiting[:COMPUTE_BATCH]
+            show(COMPUTE_BATCH)
     if waiting:
-        shown.append(lanes.show(models, waiting))
+        show(len(waiting))
     logits = {
         model: np.concatenate(
             [np.empty((0, model.outputs), np.float32), *(batch[i].result() for batch in shown)]
@@ -317,7 +329,26 @@ def _peek(batches: Iterable[_Batch]) -> tuple[_Batch, Iterator[_Batch]]:
     return first, chain([first], iterator)
 
 
-def logits_of(model: Model, pictures: Sequence[Pictures]) -> npt.NDArray[np.float32]:
+def look_of(unit: Unit, places: npt.NDArray[np.int32], seed: int) -> Look:
+    """Return how a unit's models see the pictures at ``places``: as they are, or attacked."""
+    attack = unit.shift
+    if not isinstance(attack, Attack):
+        return Model.logits
+    images, spaces = unit.images, {cell.model: cell.space for cell in unit.cells}
+    labels = None if images.labels is None else images.labels[places]
+    keys = [images.ids[place] for place in places]
+
+    def look(model: Model, batch: Pictures) -> npt.NDArray[np.float32]:
+        return attacked_logits(
+            model, batch, attack, labels, keys=keys, seed=seed, space=spaces[model]
+        )
+
+    return look
+
+
+def logits_of(
+    model: Model, pictures: Sequence[Pictures], look: Look = Model.logits
+) -> npt.NDArray[np.float32]:
     """Return a model's logits, or say in a sentence why it has none."""
     shapes = sorted({picture.shape for picture in pictures})
     if len(shapes) > 1:
@@ -326,7 +357,7 @@ def logits_of(model: Model, pictures: Sequence[Pictures]) -> npt.NDArray[np.floa
             f"({shapes[0]} and {shapes[-1]}); give it one, as in SPEC,size=224"
         )
     try:
-        logits = model.logits(np.stack(pictures))
+        logits = look(model, np.stack(pictures))
     except InputError:
         raise
     except Exception as problem:  # whatever a model may raise

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from shiftbed.attacks import Attack, check_attackable
 from shiftbed.data import ClassSpace, ImageSet, digest
 from shiftbed.errors import InputError
 from shiftbed.models import Geometry, Model
@@ -42,6 +43,8 @@ class Cell:
 class Unit:
     """A slice of pictures in one geometry under one shift, and the cells that wait for it.
 
+    A corruption is applied once for all of the cells; an attack, for each model anew.
+
     It is idempotent: it writes one part for each of its cells, each named by the cell and the
     slice, and a part's bytes do not depend on which other cells were in the unit.
     """
@@ -49,7 +52,7 @@ class Unit:
     images: ImageSet
     slice: int
     geometry: Geometry
-    shift: Shift | None
+    shift: Shift | Attack | None
     cells: tuple[Cell, ...]
 
     @property
@@ -87,7 +90,13 @@ class Plan:
     @cached_property
     def shifted(self) -> int:
         """How many pictures have to be corrupted for them."""
-        return sum(len(unit.indices) for unit in self.units if unit.shift is not None)
+        return sum(len(unit.indices) for unit in self.units if isinstance(unit.shift, Shift))
+
+    @cached_property
+    def attacked(self) -> int:
+        """How many pictures have to be attacked, each for each model."""
+        units = [unit for unit in self.units if isinstance(unit.shift, Attack)]
+        return sum(len(unit.indices) * len(unit.cells) for unit in units)
 
 
 def make_plan(
@@ -135,6 +144,8 @@ def _cell(model: Model, setting: Setting, pictures: str, seed: int) -> Cell:
     read = setting.labels is not None or setting.usual is not None
     space = setting.class_space(model) if read else None
     shift = setting.shift
+    if isinstance(shift, Attack):
+        check_attackable(model, shift, setting.images.labels)
     identity = Identity(
         model=model.name,
         setting=setting.name,
@@ -163,13 +174,17 @@ def _cell(model: Model, setting: Setting, pictures: str, seed: int) -> Cell:
     return Cell(model, setting, space, manifest)
 
 
-def _described(shift: Shift) -> dict[str, str | int | None]:
+def _described(shift: Shift | Attack) -> dict[str, str | int | None]:
+    if isinstance(shift, Attack):
+        return shift.described()
     from shiftbed.corruptions import version
 
     return {**dataclasses.asdict(shift), "version": version(shift.corruption, shift.variant)}
 
 
-def _is_random(shift: Shift) -> bool:
+def _is_random(shift: Shift | Attack) -> bool:
+    if isinstance(shift, Attack):
+        return shift.random
     from shiftbed.corruptions import corruptions
 
     return next(c.random for c in corruptions(shift.variant) if c.name == shift.corruption)
@@ -194,7 +209,7 @@ def _units(cells: Sequence[Cell], store: Store, keep_logits: bool) -> Iterable[U
     waiting: defaultdict[tuple[int, int, int, int], list[Cell]] = defaultdict(list)
     sets: dict[int, int] = {}
     geometries: dict[Geometry, int] = {}
-    shifts: dict[Shift | None, int] = {}
+    shifts: dict[Shift | Attack | None, int] = {}
     for cell in cells:
         place = (
             sets.setdefault(id(cell.setting.images), len(sets)),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from shiftbed.attacks import Attack, attack_kinds, attacks_named, is_attack
 from shiftbed.data import (
     ClassMap,
     Combine,
@@ -138,7 +139,7 @@ _DEFAULT = "imagenet-c"
 #: What the grammar of names gives a meaning to.
 _RESERVED = "+@{},*?["
 
-_Pairs = list[tuple[ImageSet, str, Shift | None]]
+_Pairs = list[tuple[ImageSet, str, Shift | Attack | None]]
 
 
 class _Opener:
@@ -234,15 +235,17 @@ def _shifted(images: ImageSet, part: str | None, variant: str | None, opener: _O
     return [(images, _name(images.name, shift, own), shift) for shift in shifts]
 
 
-def _name(images: str, shift: Shift | None, own: str) -> str:
+def _name(images: str, shift: Shift | Attack | None, own: str) -> str:
     if shift is None:
         return images
+    if isinstance(shift, Attack):
+        return f"{images}+{shift}"
     elsewhere = "" if shift.variant == own else f"@{shift.variant}"
     return f"{images}+{shift}{elsewhere}"
 
 
-def _shifts(pattern: str | None, variant: str) -> list[Shift | None]:
-    """Return the shifts that a pattern such as ``fog.*`` or ``zigzag@mnist-c`` means."""
+def _shifts(pattern: str | None, variant: str) -> Sequence[Shift | Attack | None]:
+    """Return the shifts that ``fog.*``, ``zigzag@mnist-c`` or ``pgd.linf.2`` means."""
     from shiftbed.corruptions import VARIANTS, corruptions
 
     pattern, at, chosen = (pattern or "clean").partition("@")
@@ -252,6 +255,10 @@ def _shifts(pattern: str | None, variant: str) -> list[Shift | None]:
         variant = chosen
     if pattern == "clean":
         return [None]
+    if is_attack(pattern):
+        if at:
+            raise InputError(f"{pattern} is an attack, which has no variants; leave @{chosen} out")
+        return attacks_named(pattern)
     known = {spec.name: spec.standing for spec in corruptions(variant)}
     corruption, _, step = pattern.partition(".")
     if corruption == "extra":
@@ -266,7 +273,8 @@ def _shifts(pattern: str | None, variant: str) -> list[Shift | None]:
     else:
         names = [name for name in known if name == corruption]
     if not names:
-        raise unknown(f"corruption of {variant}", corruption, [*known, "clean", "extra"])
+        names = [*known, "clean", "extra", *attack_kinds()]
+        raise unknown(f"corruption of {variant}", corruption, names)
     return [shift for name in names for shift in _steps(name, step, variant)]
 
 

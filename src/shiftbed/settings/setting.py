@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shiftbed.attacks import Attack
 from shiftbed.data import (
     ClassMap,
     ClassSpace,
@@ -42,7 +43,8 @@ class Setting:
     #: ``SET`` or ``SET+SHIFT``.
     name: str
     images: ImageSet
-    shift: Shift | None = None
+    #: A corruption, which changes the pictures alike for all models; or an attack on each model.
+    shift: Shift | Attack | None = None
     #: ``top1``: accuracy. ``agreement``: with the same model's answer on the same picture
     #: unshifted, for pictures that nobody labelled. ``aupr``: how well confidence tells the
     #: pictures from those of ``usual``. ``map``: mean average precision over several labels.

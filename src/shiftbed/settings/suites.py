@@ -113,6 +113,15 @@ add_suite(
 )
 add_suite(
     Suite(
+        "pgd",
+        "the testbed's four attacks, l-inf and l2, on each model that has gradients",
+        ("clean", "pgd.*"),
+        None,
+        "accuracy",
+    )
+)
+add_suite(
+    Suite(
         "all",
         "every corruption of the set's own benchmark, the extra ones too",
         ("clean", "*", "extra"),
