@@ -327,6 +327,21 @@ def test_killed_between_the_last_part_and_the_record(tmp_path: Path, toys: Broke
     assert files_of(tmp_path / "killed") == files_of(tmp_path / "whole")
 
 
+def test_killed_between_the_record_and_the_removal_of_the_parts(
+    tmp_path: Path, toys: Broken
+) -> None:
+    plan = make_plan([linear("net")], grid(toys), Store(tmp_path / "whole"), keep_logits=True)
+    execute(plan, Store(tmp_path / "whole"))
+    shutil.copytree(tmp_path / "whole", tmp_path / "killed")
+    cell = tmp_path / "killed" / "cells" / plan.cells[0].manifest.key
+    for kind, whole in (("part", "predictions"), ("logits", "logits")):
+        shutil.copy(cell / f"{whole}.parquet", cell / f"{kind}-00001.parquet")
+    again = make_plan([linear("net")], grid(toys), Store(tmp_path / "killed"), keep_logits=True)
+    assert again.predictions == 0
+    execute(again, Store(tmp_path / "killed"))
+    assert files_of(tmp_path / "killed") == files_of(tmp_path / "whole")
+
+
 def test_two_runs_at_once_on_one_directory(tmp_path: Path) -> None:
     children = [start(tmp_path / "shared"), start(tmp_path / "shared")]
     assert [ended(child) for child in children] == [0, 0]

@@ -86,8 +86,15 @@ class Store:
     # Writing
 
     def sweep(self) -> list[Path]:
-        """Remove what runs that were killed left half-written."""
-        return sweep(self.path)
+        """Remove what runs that were killed left: half-written files, and parts of whole ones."""
+        removed = sweep(self.path)
+        for kind, whole in (("part", "predictions.parquet"), ("logits", "logits.parquet")):
+            for part in sorted(self.path.glob(f"cells/*/{kind}-*.parquet")):
+                manifest = self.manifest(part.parent.name)
+                if manifest is not None and whole in manifest.files:
+                    part.unlink(missing_ok=True)
+                    removed.append(part)
+        return removed
 
     def begin(self, manifest: Manifest) -> None:
         """Record what a cell is, before its first part."""
