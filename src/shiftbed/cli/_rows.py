@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from shiftbed._tables import add, grid, print_parts
+
 
 def show_rows(rows: list[dict[str, Any]], as_json: bool = False) -> None:
     """Print rows, which share their columns, on at most the terminal's width."""
@@ -12,16 +14,10 @@ def show_rows(rows: list[dict[str, Any]], as_json: bool = False) -> None:
 
         print(json.dumps(rows, indent=1))
         return
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for name in rows[0] if rows else ():
-        table.add_column(name, overflow="fold")
+    table = grid("", list(rows[0]) if rows else [])
     for row in rows:
-        table.add_row(*(_text(value) for value in row.values()))
-    Console(markup=False, highlight=False, emoji=False).print(table)
+        add(table, *(_text(value) for value in row.values()))
+    print_parts([table])
 
 
 def _text(value: object) -> str:

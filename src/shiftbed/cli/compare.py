@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from shiftbed._tables import print_parts
 from shiftbed.cli._app import app
 
 
@@ -45,4 +46,4 @@ def compare(
     if as_json or as_csv:
         print_table(found, as_json, as_csv)
     else:
-        show.print_parts(show.comparison_tables(found, first, second, level))
+        print_parts(show.comparison_tables(found, first, second, level))

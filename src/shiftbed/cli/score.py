@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from shiftbed._tables import print_parts
 from shiftbed.cli._app import app
 
 
@@ -58,4 +59,4 @@ def score(
     if as_json or as_csv:
         print_table(found, as_json, as_csv)
     else:
-        show.print_parts(show.score_tables(found, level))
+        print_parts(show.score_tables(found, level))

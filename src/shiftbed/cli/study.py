@@ -242,6 +242,6 @@ def _print(table: Any, shown: Any, as_json: bool, as_csv: bool) -> None:
 
         print_table(table, as_json, as_csv)
     else:
-        from shiftbed.studies.show import print_parts
+        from shiftbed._tables import print_parts
 
         print_parts(shown)

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from shiftbed._tables import HEADING, ROWS, add, add_column, grid, print_parts
 from shiftbed.errors import InputError, unknown
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import Console, RenderableType
-    from rich.table import Table
 
     from shiftbed.evaluation.job import Evaluation
     from shiftbed.evaluation.summary import Score
@@ -24,8 +24,6 @@ __all__ = ["accuracy_tables", "as_text", "print_table", "show", "show_results"]
 
 #: How many cells are listed as the worst.
 WORST = 5
-#: How many rows of a table are printed for a person.
-ROWS = 200
 
 
 def as_text(run: Evaluation) -> str:
@@ -66,21 +64,7 @@ def show(run: Evaluation, console: Console) -> None:
             f"Corruptions are averaged over severities; 'shiftbed results show "
             f"{run.results.path}' has each cell."
         )
-    for part in parts:
-        print_part(part, console)
-
-
-def print_part(part: RenderableType, console: Console) -> None:
-    """Print a table under its title, or a sentence. Names may have brackets: no markup."""
-    from rich.table import Table
-
-    if isinstance(part, Table) and part.title:
-        title, part.title = part.title, None
-        console.print()
-        console.print(title, style="bold", markup=False, highlight=False)
-        console.print(part)
-    else:
-        console.print(part, markup=False, highlight=False)
+    print_parts(parts, console)
 
 
 def _averaged(score: Score) -> Iterator[dict[str, Any]]:
@@ -105,11 +89,12 @@ def accuracy_tables(rows: Sequence[dict[str, Any]], width: int = 80) -> Iterator
         shift = shift or "clean"
         if shift != "clean" or row["metric"] != "agreement":
             sets.setdefault(images, {}).setdefault(shift, {})[row["model"]] = row
-    models = list(dict.fromkeys(row["model"] for row in rows))
     for images, shifts in sets.items():
         everything = [row for cells in shifts.values() for row in cells.values()]
+        models = list(dict.fromkeys(row["model"] for row in everything))
         room = width - max(map(len, shifts)) - 2
-        each = max(len(_percent(row)) for row in everything) + 2
+        heading = min(HEADING, max(map(len, models)))
+        each = max(heading, *(len(_percent(row)) for row in everything)) + 2
         abreast = max(1, room // each)
         # As evenly as possible over the tables.
         abreast = -(-len(models) // -(-len(models) // abreast))
@@ -124,16 +109,15 @@ def _table(
     counts = {row["n"] for row in cells}
     what = " and ".join(dict.fromkeys(_called(row["metric"]) for row in cells))
     fixed = f", n = {next(iter(counts)):,}" if len(counts) == 1 and None not in counts else ""
-    table = _grid(f"{images}: {what} in percent [95% interval]{fixed}", ["shift"], models)
-    if not fixed:
-        table.add_column("n", justify="right")
+    more = [] if fixed else ["n"]
+    table = grid(f"{images}: {what} in percent [95% interval]{fixed}", ["shift"], [*models, *more])
     for shift, row in shifts.items():
         texts = [_percent(row.get(model)) for model in models]
         if not fixed:
             known = {row[model]["n"] for model in models if model in row} - {None}
             ends = [f"{n:,}" for n in (min(known, default=0), max(known, default=0))]
             texts.append(" to ".join(dict.fromkeys(ends)) if known else "")
-        _add(table, shift, *texts)
+        add(table, shift, *texts)
     return table
 
 
@@ -151,27 +135,6 @@ def _called(metric: str) -> str:
         "map": "mean average precision",
     }
     return names.get(metric, "accuracy")
-
-
-def _grid(title: str, texts: Sequence[str], numbers: Sequence[str]) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False
-    )
-    for name in texts:
-        table.add_column(Text(name), overflow="fold")
-    for name in numbers:
-        table.add_column(Text(name), justify="right", overflow="fold")
-    return table
-
-
-def _add(table: Table, *texts: str) -> None:
-    from rich.text import Text
-
-    table.add_row(*map(Text, texts))
 
 
 def _percent(row: dict[str, Any] | None) -> str:
@@ -198,14 +161,14 @@ def _score_tables(scores: Sequence[Score], baseline: str | None) -> Iterator[Ren
         columns = ["accuracy" if first.metric == "top1" else "agreement"]
         if measured:
             columns += ["mCE" if first.whole else "mean CE", "relative"]
-        table = _grid(f"{images}, mean over {which} {variant}", ["model"], columns)
+        table = grid(f"{images}, mean over {which} {variant}", ["model"], columns)
         for score in group:
             texts = [_estimate(score.shifted)]
             if measured and score.model == baseline:  # over itself
                 texts += ["100", "100"]
             elif measured:
                 texts += [_estimate(score.mce), _estimate(score.relative_mce)]
-            _add(table, score.model, *texts)
+            add(table, score.model, *texts)
         yield table
         if measured:
             yield f"mCE and relative mCE: errors over those of {baseline}, in percent."
@@ -227,9 +190,9 @@ def _worst(rows: Sequence[dict[str, Any]]) -> Iterator[RenderableType]:
         (row for row in rows if row["accuracy"] is not None), key=lambda row: row["accuracy"]
     )
     if len(known) > WORST:
-        table = _grid("The worst cells", ["model", "setting"], ["percent"])
+        table = grid("The worst cells", ["model", "setting"], ["percent"])
         for row in known[:WORST]:
-            _add(table, row["model"], row["setting"], _percent(row))
+            add(table, row["model"], row["setting"], _percent(row))
         yield table
 
 
@@ -264,21 +227,17 @@ def print_table(table: pa.Table, as_json: bool = False, as_csv: bool = False) ->
         pyarrow.csv.write_csv(table, sink)
         sys.stdout.write(sink.getvalue().decode())
     else:
-        from rich.console import Console
-        from rich.text import Text
-
-        grid = _grid("", [], [])
+        shown = grid("")
         for field in table.schema:
-            numeric = str(field.type).startswith(("int", "uint", "float", "double", "decimal"))
-            grid.add_column(
-                Text(field.name), justify="right" if numeric else "left", overflow="fold"
-            )
+            kind = str(field.type)
+            number = kind.startswith(("int", "uint", "float", "double", "decimal"))
+            add_column(shown, field.name, number=number)
         for row in table.slice(0, ROWS).to_pylist():
-            _add(grid, *(_plain(value) for value in row.values()))
-        console = Console()
-        console.print(grid)
-        if len(table) > ROWS:
-            console.print(f"and {len(table) - ROWS:,} more rows: --csv prints them all")
+            add(shown, *(_plain(value) for value in row.values()))
+        more = len(table) - ROWS
+        print_parts(
+            [shown, *([f"and {more:,} more rows: --csv prints them all"] if more > 0 else [])]
+        )
 
 
 def _plain(value: object) -> str:
@@ -306,8 +265,7 @@ def show_results(
     ]
     if not chosen:
         raise _none_chosen(results, models, settings, cells)
-    for part in accuracy_tables(with_intervals(results, chosen), console.width):
-        print_part(part, console)
+    print_parts(accuracy_tables(with_intervals(results, chosen), console.width), console)
     unfinished = [cell for cell in chosen if not cell["complete"]]
     if unfinished:
         console.print(

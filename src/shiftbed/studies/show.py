@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from shiftbed._tables import ROWS, add, add_column, grid
 from shiftbed.studies.correlate import check_method
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import RenderableType
-    from rich.table import Table
 
     from shiftbed.studies.baseline import BaselineFit
     from shiftbed.studies.hypotheses import Declaration, Finding
@@ -24,27 +24,9 @@ __all__ = [
     "fit_rows",
     "fit_tables",
     "hypothesis_tables",
-    "print_parts",
     "relative_tables",
     "score_tables",
 ]
-
-#: How many rows of a table a person is shown.
-ROWS = 200
-
-
-def _table(title: str, *columns: str, left: int = 1) -> Table:
-    """Return a table whose first columns are names, which may fold, and the others numbers."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-    for place, column in enumerate(columns):
-        if place < left:
-            table.add_column(column, overflow="fold")
-        else:
-            table.add_column(column, justify="right", no_wrap=True)
-    return table
 
 
 def _percent(value: float | None, low: float | None = None, high: float | None = None) -> str:
@@ -70,15 +52,6 @@ def _more(count: int) -> Iterator[str]:
         yield f"and {count - ROWS:,} more rows: --csv prints them all"
 
 
-def print_parts(parts: Iterable[RenderableType]) -> None:
-    """Print tables and sentences; names in them are text, whatever brackets they hold."""
-    from rich.console import Console
-
-    console = Console(markup=False, highlight=False, emoji=False)
-    for part in parts:
-        console.print(part)
-
-
 def score_tables(scores: pa.Table, level: float = 0.95) -> Iterator[RenderableType]:
     """Yield a table per metric, and after each why what is missing is missing."""
     rows = scores.to_pylist()
@@ -88,14 +61,13 @@ def score_tables(scores: pa.Table, level: float = 0.95) -> Iterator[RenderableTy
         if known:
             notes = {row["note"] or "" for row in known}
             apart = ["note"] if len(notes) > 1 else []
-            left = 2 + len(apart)
             title = f"{metric}, in percent [{100 * level:g}% interval]"
-            table = _table(title, "model", "on", *apart, metric, "n", left=left)
+            table = grid(title, ["model", "on", *apart], [metric, "n"])
             for row in known[:ROWS]:
                 value = _percent(row["value"], row["low"], row["high"])
                 n = "" if row["n"] is None else f"{row['n']:,}"
-                names = [row["model"], row["on"], row["note"] or ""][:left]
-                table.add_row(*names, value, n)
+                names = [row["model"], row["on"], row["note"] or ""][: 2 + len(apart)]
+                add(table, *names, value, n)
             yield table
             if not apart and notes != {""}:
                 yield f"All of {metric}: {notes.pop()}."
@@ -110,21 +82,17 @@ def comparison_tables(
 ) -> Iterator[RenderableType]:
     """Yield how two models differ on each setting, and the count of settings."""
     rows = compared.to_pylist()
-    table = _table(
+    table = grid(
         f"{first} less {second}, in points [{100 * level:g}% interval]",
-        "setting",
-        "first",
-        "second",
-        "difference",
-        "n",
-        "p (Holm)",
-        "better",
+        ["setting"],
+        ["first", "second", "difference", "n", "p (Holm)", "better"],
     )
     for row in rows[:ROWS]:
         better = {first: "first", second: "second", None: ""}[row["better"]]
         p = "" if row["p_holm"] is None else f"{row['p_holm']:.2g}"
         n = "" if row["n"] is None else f"{row['n']:,}"
-        table.add_row(
+        add(
+            table,
             row["setting"],
             _percent(row["first"]),
             _percent(row["second"]),
@@ -175,19 +143,15 @@ def fit_rows(fits: Sequence[BaselineFit], level: float = 0.95) -> pa.Table:
 def fit_tables(fits: Sequence[BaselineFit], level: float = 0.95) -> Iterator[RenderableType]:
     """Yield the fits of baselines, with a line for each knee."""
     scales = ", ".join(sorted({fit.scale for fit in fits}))
-    table = _table(
+    table = grid(
         f"baseline fits, {scales} scale [{100 * level:g}% interval over models]",
-        "shifted",
-        "on",
-        "slope",
-        "r2",
-        "models",
-        left=2,
+        ["shifted", "on"],
+        ["slope", "r2", "models"],
     )
     for fit in fits[:ROWS]:
         low, high = fit.interval("slope", level)
         slope = f"{fit.slope:.2f} [{low:.2f}, {high:.2f}]"
-        table.add_row(fit.shifted, fit.clean, slope, f"{fit.r2:.3f}", f"{fit.models}")
+        add(table, fit.shifted, fit.clean, slope, f"{fit.r2:.3f}", f"{fit.models}")
     yield table
     yield from _more(len(fits))
     for fit in fits:
@@ -208,18 +172,15 @@ def effective_tables(
     """Yield each model's effective robustness on one shift."""
     rows = table.to_pylist()
     whose = "published testbed's" if published else "results' own"
-    shown = _table(
+    shown = grid(
         f"effective robustness on {fit.shifted}, in points [{100 * level:g}% interval]",
-        "model",
-        "clean",
-        "shifted",
-        "expected",
-        "effective",
-        "robust?",
+        ["model"],
+        ["clean", "shifted", "expected", "effective", "robust?"],
     )
     for row in rows[:ROWS]:
         mark = "*" if row["extrapolated"] else ""
-        shown.add_row(
+        add(
+            shown,
             row["model"],
             _percent(row["clean"]) + mark,
             _percent(row["shifted"]),
@@ -240,18 +201,15 @@ def effective_tables(
 
 def relative_tables(table: pa.Table, shifted: str, level: float = 0.95) -> Iterator[RenderableType]:
     """Yield what each model gained over the model that it was made from."""
-    shown = _table(
+    shown = grid(
         f"relative robustness on {shifted}, in points [{100 * level:g}% interval]",
-        "model",
-        "made from",
-        "accuracy",
-        "relative",
-        "gained?",
-        left=2,
+        ["model", "made from"],
+        ["accuracy", "relative", "gained?"],
     )
     rows = sorted(table.to_pylist(), key=lambda row: -row["tau"])
     for row in rows[:ROWS]:
-        shown.add_row(
+        add(
+            shown,
             row["model"],
             row["parent"],
             _percent(row["accuracy"]),
@@ -271,17 +229,16 @@ def correlation_tables(
     check_method(method)
     rows = table.to_pylist()
     for natural in dict.fromkeys(row["natural"] for row in rows):
-        shown = _table(
+        shown = grid(
             f"{natural}: {method} correlation of effective robustness [{100 * level:g}% interval]",
-            "synthetic average",
-            "settings",
-            method,
-            "models",
+            ["synthetic average"],
+            ["settings", method, "models"],
         )
         for row in rows:
             if row["natural"] == natural:
                 value, low, high = (row[f"{method}{end}"] for end in ("", "_low", "_high"))
-                shown.add_row(
+                add(
+                    shown,
                     row["synthetic"],
                     f"{row['settings']}",
                     f"{value:+.2f} [{low:+.2f}, {high:+.2f}]",
@@ -338,11 +295,13 @@ def hypothesis_tables(
     measured = {f.dataset for f in findings if f.sign != "not measured"}
     datasets = [dataset.name for dataset in declared.datasets if dataset.name in measured]
     signs = {(f.hypothesis, f.dataset): f.sign for f in findings}
-    table = _table(declared.title, "hypothesis", *datasets, left=1 + len(datasets))
+    table = grid(declared.title, ["hypothesis"])
+    for name in datasets:
+        add_column(table, name, number=True, heading=9)
     short = {"not established": "open", "not measured": ""}
     for hypothesis in declared.hypotheses:
         row = [signs.get((hypothesis.name, name), "not measured") for name in datasets]
-        table.add_row(hypothesis.name, *(short.get(sign, sign) for sign in row))
+        add(table, hypothesis.name, *(short.get(sign, sign) for sign in row))
     yield table
     yield "open: not established, neither for nor against. Empty: not measured."
     left_out = [d.name for d in declared.datasets if d.name not in measured]
@@ -351,24 +310,22 @@ def hypothesis_tables(
     for finding in findings if details else ():
         if finding.sign == "not measured":
             continue
-        table = _table(
+        table = grid(
             f"{finding.hypothesis} on {finding.dataset}: {finding.sign}",
-            "measure",
-            "with",
-            "without",
-            "difference",
-            left=3,
+            ["measure", "with", "without"],
+            ["difference"],
         )
         for one in finding.comparisons:
             ends = _ends(one.difference, one.low, one.high)
-            table.add_row(
+            add(
+                table,
                 one.measure,
                 _names(one.with_),
                 _names(one.without) or "baseline",
                 _signed(dict(ends), "difference"),
             )
         for measure, mean in finding.means.items():
-            table.add_row(measure, "mean", "", _signed(dict(_ends(*mean)), "difference"))
+            add(table, measure, "mean", "", _signed(dict(_ends(*mean)), "difference"))
         yield table
 
 
