@@ -170,7 +170,7 @@ def sets_dir() -> Path:
 
 def list_sets() -> list[SetInfo]:
     """Return every image set known by name: those built in, and those in the sets folder."""
-    from shiftbed.data import fetched, natural  # noqa: F401 - these register their sets
+    from shiftbed.data import fetched, icons, natural  # noqa: F401 - these register their sets
 
     _plugins.load()
     return sorted((_SETS | _described()).values(), key=lambda info: info.name)

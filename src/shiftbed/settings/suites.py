@@ -151,3 +151,14 @@ for _family, _about in (
     ("mnist-c", "MNIST-C as published, in arrays"),
 ):
     add_suite(Suite(f"{_family}-stored", _about, (), None, "mce", of_sets=True))
+for _icons in ("icons-50", "icons-50-rebuilt"):
+    add_suite(
+        Suite(
+            _icons,
+            "held-out styles and subtypes of icons, and a held-out version as their control",
+            (),
+            None,
+            "accuracy",
+            of_sets=True,
+        )
+    )
