@@ -28,6 +28,7 @@ __all__ = [
     "by_number",
     "cifar_batch",
     "cifar_c",
+    "deepfashion",
     "ilsvrc",
     "inside",
     "mnist_c",
@@ -367,6 +368,51 @@ def anchors(layout: Layout) -> Layout:
         frames: Frames = vars(whole)["frames"]
         at = np.flatnonzero(frames.offsets == 0)
         return Subset(whole, at, name, vars(whole)["card"])
+
+    return read
+
+
+# DeepFashion2
+
+_CLOTHES = (
+    *("short sleeve top", "long sleeve top", "short sleeve outwear", "long sleeve outwear"),
+    *("vest", "sling", "shorts", "trousers", "skirt", "short sleeve dress"),
+    *("long sleeve dress", "vest dress", "sling dress"),
+)
+
+
+def deepfashion(split: str) -> Layout:
+    """Pictures with a garment that differs from training in one attribute, or in none.
+
+    ``annos`` has a file per picture, with its garments as ``item1``, ``item2``, ... A garment
+    with the wanted attributes brings its picture into the split, and is a label there;
+    the picture's other garments are not. Training is from ``train``, tests from ``validation``.
+    """
+
+    def read(root: Path, name: str) -> ImageSet:
+        from shiftbed.data.remix import PRESETS, Row
+
+        base = PRESETS["deepfashion-remixed"]
+        part = inside(root, "train" if split == "train" else "validation")
+        rows = [
+            Row(f"{file.stem}.jpg", str(item["category_id"]), {one: str(item[one]) for one in base})
+            for file in sorted((part / "annos").glob("*.json"))
+            for key, item in sorted(read_json(file).items())
+            if key.startswith("item")
+        ]
+        if not rows:
+            raise InputError(f"{part / 'annos'} holds no annotations of garments")
+        wanted = dict(base)
+        attribute, dash, value = split.partition("-")
+        if dash:
+            wanted[attribute] = (value,)
+        chosen = [row for row in rows if all(row.attributes[a] in v for a, v in wanted.items())]
+        files = list(dict.fromkeys(row.picture for row in chosen))
+        truth = np.zeros((len(files), len(_CLOTHES)), np.bool_)
+        place = {file: row for row, file in enumerate(files)}
+        for row in chosen:
+            truth[place[row.picture], int(row.label) - 1] = True
+        return FileSet(name, part / "image", files, truth, _CLOTHES)
 
     return read
 

@@ -21,6 +21,7 @@ from shiftbed.data.imagenet import imagenet_classes
 from shiftbed.data.sets import ImageSet, Picture
 from shiftbed.data.spaces import match_classes
 from shiftbed.data.subset import changed, grouped, of_classes
+from shiftbed.data.subtypes import held_out
 
 __all__: list[str] = []
 
@@ -108,6 +109,14 @@ _view(
     ),
     _real,
 )
+
+
+def _subtypes(whole: ImageSet, card: Card, *, count: int, unseen: bool) -> ImageSet:
+    broad = published.superclasses("cifar-100")
+    out = held_out(broad, count)
+    groups = {one: [x for x in some if (x in out) == unseen] for one, some in broad.items()}
+    return grouped(whole, groups, card.name, card)
+
 
 # Pictures of ImageNet's classes
 
@@ -516,4 +525,51 @@ for _name, _file, _labels, _words, _archive in (
             archives=(_archive,),
         ),
         suites=(f"cifar-{_name.removeprefix('cifar').removesuffix('-test')}-c-stored",),
+    )
+
+for _k in range(1, 5):
+    for _side in ("seen", "unseen"):
+        _view(
+            Card(
+                f"cifar100-test.{_side}-{_k}",
+                f"CIFAR-100's 20 superclasses, the {_side} subtypes where {_k} of 5 are held out",
+                clean=f"cifar100-test.seen-{_k}" if _side == "unseen" else None,
+                variant="cifar-c",
+                licence="not said",
+                citation=f"{_KRIZHEVSKY}; the protocol: {_C.replace('ICLR 2019', '2018')}, App. E",
+            ),
+            partial(_subtypes, count=_k, unseen=_side == "unseen"),
+            base="cifar100-test",
+        )
+
+# DeepFashion Remixed
+
+for _split, _said in {
+    "train": "to train on: medium scale and occlusion, side or back view, no zoom",
+    "iid": "as in training",
+    "occlusion-1": "slight occlusion",
+    "occlusion-3": "heavy occlusion",
+    "scale-1": "small scale",
+    "scale-3": "large scale",
+    "viewpoint-1": "not worn",
+    "viewpoint-2": "frontal view",
+    "zoom_in-2": "medium zoom",
+    "zoom_in-3": "large zoom",
+}.items():
+    placed_set(
+        Card(
+            f"deepfashion-remixed.{_split}",
+            f"garments of 13 kinds, several to a picture: {_said}",
+            score="map",
+            clean=None if _split in ("train", "iid") else "deepfashion-remixed.iid",
+            licence="DeepFashion2's: research without commerce, by agreement",
+            citation=_FACES,
+        ),
+        Placed(
+            layouts.deepfashion(_split),
+            home="deepfashion2",
+            by_hand="ask for DeepFashion2 at github.com/switchablenorms/DeepFashion2, and unpack "
+            "train and validation there with the password that you are given",
+        ),
+        suites=() if _split == "train" else ("deepfashion-remixed",),
     )

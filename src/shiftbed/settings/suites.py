@@ -162,3 +162,13 @@ for _icons in ("icons-50", "icons-50-rebuilt"):
             of_sets=True,
         )
     )
+add_suite(
+    Suite(
+        "deepfashion-remixed",
+        "DeepFashion Remixed: one attribute at a time, mean average precision",
+        (),
+        None,
+        "accuracy",
+        of_sets=True,
+    )
+)
