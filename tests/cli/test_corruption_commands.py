@@ -272,7 +272,7 @@ def nothing_fetched(tmp_path, monkeypatch):
 def test_what_can_be_fetched_is_listed(nothing_fetched):
     rows = json.loads(out("fetch", "--list", "--json"))
     assert {"frost", "mnist-test", "package:efficientnet_lite0"} <= {row["name"] for row in rows}
-    assert not any(row["fetched"] for row in rows)
+    assert not any(row["state"] == "ready" for row in rows)
     printed = out("fetch", "--list")
     assert max(map(len, printed.splitlines())) <= 80
 

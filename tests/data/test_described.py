@@ -52,7 +52,13 @@ def test_a_card_survives_its_file(tmp_path: Path) -> None:
         "Somebody",
     )
     told = Description(
-        card, "pictures", "labels.csv", ("a.b", "bird"), True, 2, {"seed": 3, "how": {"k": [1]}}
+        card,
+        pictures="pictures",
+        labels="labels.csv",
+        classes=("a.b", "bird"),
+        orient=True,
+        border=2,
+        notes={"seed": 3, "how": {"k": [1]}},
     )
     assert read_card(write_card(tmp_path, told)) == told
 

@@ -65,13 +65,13 @@ def sets(as_json: Json = False) -> None:
     show_rows(
         [
             {
-                "set": info.name,
+                "set": info.name if as_json or not info.family else f"{info.family}.*",
                 "about": info.card.about,
                 "state": info.state,
                 # Too much for a table.
                 **(_more(info) if as_json else {}),
             }
-            for info in list_sets()
+            for info in (list_sets() if as_json else _one_of_each_family(list_sets()))
         ],
         as_json,
     )
@@ -124,6 +124,10 @@ def models(
     _lines(list_models(pattern), as_json)
 
 
+def _one_of_each_family(infos: list[SetInfo]) -> list[SetInfo]:
+    return list({info.family or info.name: info for info in infos}.values())
+
+
 def _more(info: SetInfo) -> dict[str, object]:
     card = info.card
     return {
@@ -134,7 +138,7 @@ def _more(info: SetInfo) -> dict[str, object]:
         "suites": list(info.suites),
         "licence": card.licence,
         "citation": card.citation,
-        "by hand": info.by_hand,
+        "how to have it": "" if info.state == "ready" else info.missing,
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,45 @@ from shiftbed.data.sets import ImageSet
 from shiftbed.data.table import labelled_files
 from shiftbed.errors import InputError, unknown
 
-__all__ = ["SetInfo", "image_set", "list_sets", "open_set", "sets_dir"]
+__all__ = [
+    "Archive",
+    "Placed",
+    "SetInfo",
+    "find_info",
+    "find_set",
+    "image_set",
+    "list_sets",
+    "open_set",
+    "placed_set",
+    "sets_dir",
+]
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A file that can be downloaded, with its checksum if one was published."""
+
+    url: str
+    #: As ``md5:...`` or ``sha256:...``.
+    checksum: str | None
+    gigabytes: float
+
+
+@dataclass(frozen=True)
+class Placed:
+    """How a set lies in the sets folder, and how it comes to be there."""
+
+    #: From its folder and its name to the set.
+    read: Callable[[Path, str], ImageSet]
+    #: How many pictures were published: a set with another number is not this set.
+    pictures: int | None = None
+    #: Its folder, if that is not called as it is.
+    home: str | None = None
+    archives: tuple[Archive, ...] = ()
+    #: What a person has to do.
+    by_hand: str | None = None
+    #: The set that it is made from, which it has no folder beside.
+    base: str | None = None
 
 
 @dataclass(frozen=True)
@@ -29,10 +67,11 @@ class SetInfo:
     open: Callable[[], ImageSet]
     #: Whether it is on this machine; otherwise opening it fetches it, or says what to do.
     ready: Callable[[], bool]
-    #: For what cannot be fetched without a person: what to download, and where to put it.
-    by_hand: str | None = None
     #: The suites that it belongs to.
     suites: tuple[str, ...] = ()
+    #: What many sets that are listed as one are called together.
+    family: str | None = None
+    placed: Placed | None = None
 
     @property
     def name(self) -> str:
@@ -44,7 +83,27 @@ class SetInfo:
         """``ready``, ``fetch`` (the first use fetches it) or ``by hand``."""
         if self.ready():
             return "ready"
-        return "fetch" if self.by_hand is None else "by hand"
+        if self.placed is None or self.placed.archives:
+            return "fetch"
+        return "by hand" if self.placed.base is None else f"with {self.placed.base}"
+
+    @property
+    def home(self) -> Path | None:
+        """The folder that it is read from, if that is one in the sets folder."""
+        if self.placed is None or self.placed.base is not None:
+            return None
+        return sets_dir() / (self.placed.home or self.name)
+
+    @property
+    def missing(self) -> str:
+        """What to do to have it on this machine, in a sentence."""
+        fetch = self.family or self.name
+        if self.placed is None or self.placed.archives:
+            return f"{self.name} is not on this machine; `shiftbed fetch {fetch}` fetches it"
+        return (
+            f"{self.name} is not on this machine, and has to be put there by a person: "
+            f"{self.placed.by_hand}; the place is {self.home}"
+        )
 
 
 _SETS: dict[str, SetInfo] = {}
@@ -54,16 +113,51 @@ def image_set(
     card: Card,
     *,
     ready: Callable[[], bool] = lambda: True,
-    by_hand: str | None = None,
     suites: tuple[str, ...] = (),
 ) -> Callable[[Callable[[], ImageSet]], Callable[[], ImageSet]]:
     """Register a function that opens an image set under its card's name."""
 
     def register(build: Callable[[], ImageSet]) -> Callable[[], ImageSet]:
-        _SETS[card.name] = SetInfo(card, build, ready, by_hand, suites)
+        _SETS[card.name] = SetInfo(card, build, ready, suites)
         return build
 
     return register
+
+
+def placed_set(
+    card: Card, placed: Placed, *, family: str | None = None, suites: tuple[str, ...] = ()
+) -> None:
+    """Register a set that lies in the sets folder, in the layout in which it was published."""
+
+    def ready() -> bool:
+        if placed.base is not None:
+            return _SETS[placed.base].ready()
+        return (sets_dir() / (placed.home or card.name)).is_dir()
+
+    def build() -> ImageSet:
+        info = _SETS[card.name]
+        if placed.base is None and not ready():
+            raise InputError(info.missing)
+        images = read_placed(info, sets_dir() / (placed.home or card.name), card)
+        if placed.pictures is not None and len(images) != placed.pictures:
+            raise InputError(
+                f"{info.home} holds {len(images):,} pictures of {card.name}, which was published "
+                f"with {placed.pictures:,}; complete it, or give the part a name of its own: a "
+                f'folder with a set.toml that says like = "{card.name}"'
+            )
+        return images
+
+    _SETS[card.name] = SetInfo(card, build, ready, suites, family, placed)
+
+
+def read_placed(info: SetInfo, root: Path, card: Card) -> ImageSet:
+    """Read a folder in the layout of a known set; what its files say goes onto the card."""
+    if info.placed is None:
+        raise InputError(f"{info.name} has no layout that another folder could have")
+    images = info.placed.read(root, card.name)
+    members = card_of(images).members
+    vars(images)["card"] = card if members is None else replace(card, members=members)
+    return images
 
 
 def sets_dir() -> Path:
@@ -76,10 +170,23 @@ def sets_dir() -> Path:
 
 def list_sets() -> list[SetInfo]:
     """Return every image set known by name: those built in, and those in the sets folder."""
-    from shiftbed.data import fetched  # noqa: F401 - registers the sets that it holds
+    from shiftbed.data import fetched, icons, natural  # noqa: F401 - these register their sets
 
     _plugins.load()
     return sorted((_SETS | _described()).values(), key=lambda info: info.name)
+
+
+def find_info(name: str) -> SetInfo:
+    """Return what is known of a set by its name."""
+    known = {info.name: info for info in list_sets()}
+    if name not in known:
+        raise unknown("image set", name, known)
+    return known[name]
+
+
+def find_set(name: str) -> ImageSet:
+    """Open a set by its name alone."""
+    return find_info(name).open()
 
 
 def _described() -> dict[str, SetInfo]:
@@ -107,7 +214,7 @@ def open_set(given: ImageSet | str | Path, *, name: str | None = None) -> ImageS
     known = {info.name: info for info in list_sets()}
     if isinstance(given, str) and given in known:
         images = known[given].open()
-        if card_of(images) != known[given].card:
+        if getattr(images, "card", None) is None:
             vars(images)["card"] = known[given].card
         return images
     path = found_path(given)

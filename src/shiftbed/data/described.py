@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
 from shiftbed.data.card import Card, ClassMap, Combine, named_classes
-from shiftbed.data.files import FileSet
 from shiftbed.data.folder import CARD_FILE, image_folder
+from shiftbed.data.sets import ImageSet
 from shiftbed.data.table import labelled_files
 from shiftbed.errors import InputError, unknown
 
@@ -25,6 +25,8 @@ class Description:
     card: Card
     #: The folder of the pictures and the table of their labels, relative to the file.
     pictures: str = "."
+    #: The known set whose layout and card this one has, but for what is said here.
+    like: str | None = None
     labels: str | None = None
     #: All classes, in the order of the labels, or None: those that the labels or folders name.
     classes: tuple[str, ...] | None = None
@@ -66,7 +68,7 @@ def read_card(path: Path) -> Description:
         classes = tuple(classes)
     for key, kind, wanted in (
         *((key, str, "text") for key in ("name", "about", "score", "clean", "usual", "variant")),
-        *((key, str, "text") for key in ("licence", "citation", "pictures", "labels")),
+        *((key, str, "text") for key in ("licence", "citation", "pictures", "labels", "like")),
         ("orient", bool, "true or false"),
         ("border", int, "a number of pixels"),
         ("notes", dict, "a table"),
@@ -140,9 +142,20 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def open_described(folder: Path, *, name: str | None = None) -> FileSet:
+def open_described(folder: Path, *, name: str | None = None) -> ImageSet:
     """Open a folder of pictures as its ``set.toml`` says."""
     told = read_card(folder / CARD_FILE)
+    if told.like is not None:
+        from shiftbed.data.catalogue import find_info, read_placed
+
+        known = find_info(told.like)
+        own = {
+            one.name: getattr(told.card, one.name)
+            for one in fields(Card)
+            if getattr(told.card, one.name) != one.default
+        }
+        card = replace(known.card, **(own | ({"name": name} if name else {})))
+        return read_placed(known, folder / told.pictures, card)
     if told.labels is not None:
         images = labelled_files(
             folder / told.labels,

@@ -9,6 +9,7 @@ from pathlib import Path
 from shiftbed.data.card import Card, Frames
 from shiftbed.data.pictures import read_picture
 from shiftbed.data.sets import Labels, Picture, UnreadablePicture, digest
+from shiftbed.data.tars import TarFiles
 
 __all__ = ["FileSet", "found_path"]
 
@@ -27,12 +28,12 @@ def found_path(given: str | Path) -> Path | None:
 
 
 class FileSet:
-    """Picture files below one folder; a picture's id is its path there."""
+    """Picture files below one folder, or in tars; a picture's id is its path there."""
 
     def __init__(
         self,
         name: str,
-        root: Path,
+        root: Path | TarFiles,
         ids: Sequence[str],
         labels: Labels | None = None,
         classes: Sequence[str] = (),
@@ -65,13 +66,17 @@ class FileSet:
 
     def load(self, index: int) -> Picture:
         """Return a picture as uint8 RGB, or raise UnreadablePicture."""
-        picture = read_picture(self.root / self.files[index], orient=self.orient)
+        file = self.files[index]
+        if isinstance(self.root, TarFiles):
+            picture = read_picture(self.root.open(file), orient=self.orient)
+        else:
+            picture = read_picture(self.root / file, orient=self.orient)
         return without_border(picture, self.border)
 
     @cached_property
     def _hash(self) -> str:
         labels = b"" if self.labels is None else self.labels.tobytes()
-        sizes = (_size(self.root / name) for name in self.files)
+        sizes = (_size(self.root, name) for name in self.files)
         parts: list[str | bytes] = [
             "files",
             str(self.orient),
@@ -91,9 +96,11 @@ class FileSet:
         return self._hash
 
 
-def _size(path: Path) -> str:
+def _size(root: Path | TarFiles, name: str) -> str:
+    if isinstance(root, TarFiles):
+        return str(root.size(name))
     try:
-        return str(path.stat().st_size)
+        return str((root / name).stat().st_size)
     except FileNotFoundError:  # a table may list what is not there; the run says which
         return "gone"
 

@@ -10,6 +10,7 @@ channel are refused, because every library cuts them down to 8 in its own way.
 from __future__ import annotations
 
 import warnings
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ __all__ = ["read_picture"]
 _PILLOW = r"PIL\."
 
 
-def read_picture(path: Path, *, orient: bool = False) -> Picture:
+def read_picture(path: Path | BytesIO, *, orient: bool = False) -> Picture:
     """Return a picture file as uint8 (H, W, 3), or raise UnreadablePicture with the reason."""
     from PIL import Image, ImageOps, UnidentifiedImageError
 
@@ -41,7 +42,7 @@ def read_picture(path: Path, *, orient: bool = False) -> Picture:
     except FileNotFoundError:
         raise UnreadablePicture("the file is gone") from None
     except UnidentifiedImageError:
-        size = path.stat().st_size
+        size = path.stat().st_size if isinstance(path, Path) else len(path.getvalue())
         raise UnreadablePicture("not a picture" if size else "an empty file") from None
     except Image.DecompressionBombError:
         raise UnreadablePicture("too many pixels: a decompression bomb?") from None

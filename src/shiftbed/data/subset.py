@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,26 +13,26 @@ from shiftbed.data.card import Card, Frames
 from shiftbed.data.sets import ImageSet, Labels, Picture, digest
 from shiftbed.errors import InputError
 
-__all__ = ["Subset", "of_classes"]
+__all__ = ["Subset", "changed", "grouped", "of_classes"]
 
 
 @dataclass(frozen=True, eq=False)
 class Subset:
-    """Some of an image set's pictures, as an image set."""
+    """Some of an image set's pictures, perhaps labelled or shown otherwise, as an image set."""
 
     whole: ImageSet
     indices: npt.NDArray[np.int64]
     name: str
     card: Card | None = None
-    #: The classes that are kept, in another order perhaps; None: all.
-    kept: Sequence[str] | None = None
+    #: Classes and labels of its own; None: those of the whole.
+    own: tuple[tuple[str, ...], Labels] | None = None
     #: What is done to each picture, and its name for the fingerprint.
     change: tuple[str, Callable[[Picture], Picture]] | None = None
 
     @property
     def classes(self) -> Sequence[str]:
         """The classes, also where the part has no picture of one."""
-        return self.whole.classes if self.kept is None else self.kept
+        return self.whole.classes if self.own is None else self.own[0]
 
     @cached_property
     def ids(self) -> Sequence[str]:
@@ -43,18 +43,9 @@ class Subset:
     @cached_property
     def labels(self) -> Labels | None:
         """The labels of the pictures that are in the part."""
-        if self.whole.labels is None:
-            return None
-        labels = self.whole.labels[self.indices]
-        if self.kept is None:
-            return labels
-        place = {name: index for index, name in enumerate(self.whole.classes)}
-        columns = np.array([place[name] for name in self.kept])
-        if labels.ndim == 2:
-            return np.asarray(labels[:, columns], np.bool_)
-        moved = np.full(len(self.whole.classes), -1, np.int64)
-        moved[columns] = np.arange(len(columns))
-        return np.asarray(moved[labels])
+        if self.own is not None:
+            return self.own[1]
+        return None if self.whole.labels is None else self.whole.labels[self.indices]
 
     @cached_property
     def frames(self) -> Frames | None:
@@ -73,10 +64,13 @@ class Subset:
         return picture if self.change is None else self.change[1](picture)
 
     def fingerprint(self) -> str:
-        """A hash of the whole set and of which pictures and classes are in the part."""
-        parts: list[str | bytes] = [self.whole.fingerprint(), self.indices.astype("<i8").tobytes()]
-        if self.kept is not None:
-            parts += ["kept", *self.kept]
+        """A hash of the whole set, of which pictures are in the part, and of what differs."""
+        parts: list[str | bytes] = [
+            self.whole.fingerprint(),
+            self.indices.astype("<i8").tobytes(),
+        ]
+        if self.own is not None:
+            parts += ["own", *self.own[0], self.own[1].tobytes()]
         if self.change is not None:
             parts += ["change", self.change[0]]
         return digest(parts)
@@ -93,11 +87,40 @@ def of_classes(
     >>> part.ids, part.labels.tolist()
     (['0', '2'], [1, 0])
     """
-    missing = [one for one in classes if one not in set(whole.classes)]
+    return grouped(whole, {one: (one,) for one in classes}, name, card)
+
+
+def grouped(
+    whole: ImageSet, members: Mapping[str, Sequence[str]], name: str, card: Card | None = None
+) -> Subset:
+    """Return the pictures of the classes that are members of some group, labelled by group.
+
+    >>> from shiftbed.data import ArraySet
+    >>> whole = ArraySet("abc", np.zeros((3, 8, 8), np.uint8), [0, 1, 2], ["a", "b", "c"])
+    >>> part = grouped(whole, {"x": ("c", "a")}, "abc.x")
+    >>> part.ids, part.labels.tolist(), part.classes
+    (['0', '2'], [0, 0], ('x',))
+    """
+    place = {one: index for index, one in enumerate(whole.classes)}
+    missing = [one for some in members.values() for one in some if one not in place]
     if missing or whole.labels is None:
         lacks = f"the class {missing[0]}" if missing else "labels"
         raise InputError(f"{name} is a part of {whole.name}, which lacks {lacks}")
-    wanted = np.isin(np.array(whole.classes), list(classes))
-    labels = whole.labels
-    has = labels[:, wanted].any(axis=1) if labels.ndim == 2 else wanted[labels]
-    return Subset(whole, np.flatnonzero(has), name, card, tuple(classes))
+    table = np.zeros((len(whole.classes), len(members)), np.bool_)
+    for column, some in enumerate(members.values()):
+        table[[place[one] for one in some], column] = True
+    if whole.labels.ndim == 2:
+        truth = np.asarray(np.asarray(whole.labels) @ table, np.bool_)
+        indices = np.flatnonzero(truth.any(axis=1))
+        labels: Labels = truth[indices]
+    else:
+        indices = np.flatnonzero(table[whole.labels].any(axis=1) & (whole.labels >= 0))
+        labels = np.asarray(table[whole.labels[indices]].argmax(axis=1), np.int64)
+    return Subset(whole, indices, name, card, (tuple(members), labels))
+
+
+def changed(
+    whole: ImageSet, change: str, how: Callable[[Picture], Picture], name: str, card: Card
+) -> Subset:
+    """Return the same pictures, each shown otherwise: ``change`` is what is done, in a word."""
+    return Subset(whole, np.arange(len(whole)), name, card, change=(change, how))

@@ -14,11 +14,11 @@ from shiftbed.data.files import FileSet
 from shiftbed.data.sets import Labels
 from shiftbed.errors import InputError
 
-__all__ = ["PICTURE", "labelled_files", "read_table"]
+__all__ = ["LABEL", "PICTURE", "find_column", "labelled_files", "labels_of", "read_table"]
 
 #: What the columns may be called; the first is what shiftbed's own tables say.
 PICTURE = ("picture", "path", "file", "filename", "file_name", "image", "filepath")
-_LABEL = ("label", "class", "category", "labels")
+LABEL = ("label", "class", "category", "labels")
 _SEPARATOR = ";"
 
 
@@ -71,7 +71,7 @@ def labelled_files(
     """
     path = Path(path)
     columns = read_table(path)
-    pictures = _column(columns, PICTURE)
+    pictures = find_column(columns, PICTURE)
     if pictures is None:
         raise InputError(
             f"{path} has the columns {', '.join(columns) or 'of an empty file'}; expected "
@@ -79,7 +79,7 @@ def labelled_files(
         )
     if not columns[pictures]:
         raise InputError(f"{path} lists no pictures")
-    label = _column(columns, _LABEL)
+    label = find_column(columns, LABEL)
     listed: dict[tuple[str, str], list[str]] = {}
     offsets: dict[tuple[str, str], int] = {}
     count = len(columns[pictures])
@@ -90,7 +90,7 @@ def labelled_files(
         key = (str(file), "" if frame_set is None else str(frame_set))
         found = listed.setdefault(key, [])
         if label is not None:
-            found += [one for one in _labels(columns[label][row], label) if one not in found]
+            found += [one for one in labels_of(columns[label][row], label) if one not in found]
         if "frame_set" in columns:
             offsets[key] = _offset(columns, row, path)
     given = list(listed.values())
@@ -111,12 +111,18 @@ def labelled_files(
     )
 
 
-def _column(columns: dict[str, list[Any]], names: Sequence[str]) -> str | None:
+def find_column(columns: dict[str, list[Any]], names: Sequence[str]) -> str | None:
+    """Return the column that is called by one of some names."""
     by_name = {name.casefold(): name for name in columns}
     return next((by_name[name] for name in names if name in by_name), None)
 
 
-def _labels(field: Any, column: str) -> list[str]:
+def labels_of(field: Any, column: str) -> list[str]:
+    """Return the labels in a field: one, or in a column ``labels`` several.
+
+    >>> labels_of("cat; dog", "labels"), labels_of("cat; dog", "label"), labels_of(None, "label")
+    (['cat', 'dog'], ['cat; dog'], [])
+    """
     if field is None:
         return []
     if isinstance(field, list):

@@ -26,6 +26,7 @@ __all__ = [
     "class_list",
     "class_lists",
     "class_names",
+    "superclasses",
     "table",
     "tables",
 ]
@@ -112,7 +113,7 @@ def class_lists() -> tuple[str, ...]:
     """Return the names of all class lists.
 
     >>> class_lists()
-    ('imagenet-a', 'imagenet-o', 'imagenet-r', 'imagenet-22k-superclasses', 'icons-50')
+    ('imagenet-a', 'imagenet-o', 'imagenet-r', 'imagenet-22k-superclasses', 'icons-50', ...)
     """
     return tuple(_sources()["classes"])
 
@@ -136,6 +137,23 @@ def class_names(name: str) -> dict[str, str]:
         raise unknown("class list", name, class_lists())
     _, rows = _read(f"classes/{name}.csv")
     return {str(row["id"]): str(row["name"]) for row in rows}
+
+
+def superclasses(name: str) -> dict[str, tuple[str, ...]]:
+    """Return each superclass of a list that has them, with its classes.
+
+    >>> superclasses("cifar-100")["trees"][:2]
+    ('maple_tree', 'oak_tree')
+    """
+    class_names(name)  # refuses an unknown list
+    columns, rows = _read(f"classes/{name}.csv")
+    if "superclass" not in columns:
+        raise InputError(f"the classes of {name} have no superclasses")
+    found: dict[str, tuple[str, ...]] = {}
+    for row in rows:
+        group = str(row["superclass"])
+        found[group] = (*found.get(group, ()), str(row["id"]))
+    return dict(sorted(found.items()))
 
 
 def alexnet_errors(*, extra: bool = False) -> dict[str, float]:

@@ -82,14 +82,19 @@ def list_settings(patterns: str | Iterable[str] | None = None) -> list[str]:
     >>> list_settings("mnist-test+{clean,fog}")
     ['mnist-test', 'mnist-test+fog']
     """
-    variants = {info.name: info.card.variant for info in list_sets()}
+    infos = list_sets()
+    variants = {info.name: info.card.variant for info in infos}
     suites = {one.name: one for one in list_suites()}
-    if patterns is None:
-        patterns = [f"{name}+{{clean,*,extra}}" for name in variants]
+    if patterns is None:  # what is corrupted already is not corrupted again
+        patterns = [
+            info.name if info.family else f"{info.name}+{{clean,*,extra}}" for info in infos
+        ]
     names: list[str] = []
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         parts: list[tuple[str, str | None, str | None]]
-        if pattern in suites:
+        if pattern in suites and suites[pattern].of_sets:
+            parts = [(name, None, None) for name in suites[pattern].sets()]
+        elif pattern in suites:
             one = suites[pattern]
             parts = [(one.images or "SET", part, one.variant) for part in one.shifts]
         else:
@@ -215,6 +220,8 @@ def _named(data: DataLike | None) -> list[tuple[str | None, ImagesLike]]:
 
 
 def _suite_pairs(suite: Suite, opener: _Opener) -> _Pairs:
+    if suite.of_sets:
+        return _sets_of(suite, opener)
     sets = opener.given or opener.find(suite.images or "")
     return [
         pair
@@ -222,6 +229,25 @@ def _suite_pairs(suite: Suite, opener: _Opener) -> _Pairs:
         for part in suite.shifts
         for pair in _shifted(images, part, suite.variant, opener)
     ]
+
+
+def _sets_of(suite: Suite, opener: _Opener) -> _Pairs:
+    """Return the settings of a suite of sets, or say which of them are not at hand."""
+    states = {info.name: info.state for info in list_sets()}
+    wanted = suite.sets()
+    absent = [name for name in wanted if states.get(name) != "ready"]
+    if absent:
+        ready = [name for name in wanted if name not in absent]
+        rest = (
+            f"those that are: --setting '{{{','.join(ready)}}}'"
+            if 0 < len(ready) <= 20
+            else "`shiftbed list sets` says which are"
+        )
+        raise InputError(
+            f"the suite {suite.name} has {len(wanted)} sets, and {len(absent)} of them are not on "
+            f"this machine ({', '.join(absent[:3])}{', ...' if len(absent) > 3 else ''}); {rest}"
+        )
+    return [pair for name in wanted for pair in _pairs(name, opener)]
 
 
 def _pairs(name: str, opener: _Opener) -> _Pairs:

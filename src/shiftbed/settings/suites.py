@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from shiftbed import _plugins
+from shiftbed.data import list_sets
 from shiftbed.errors import unknown
 
 __all__ = ["Score", "Suite", "add_suite", "list_suites", "suite"]
@@ -31,6 +32,18 @@ class Suite:
     score: Score
     #: The image set's name; None: the user says it.
     images: str | None = None
+    #: Instead: the sets that say they belong to it, and their clean counterparts.
+    of_sets: bool = False
+
+    def sets(self) -> list[str]:
+        """Return the names of the settings of a suite of sets.
+
+        >>> suite("mnist-c-stored").sets()[:2]
+        ['mnist-test', 'mnist-c.brightness']
+        """
+        mine = [info.card for info in list_sets() if self.name in info.suites]
+        cleans = [card.clean for card in mine if card.clean is not None]
+        return list(dict.fromkeys([*cleans, *(card.name for card in mine)]))
 
 
 _SUITES: dict[str, Suite] = {}
@@ -127,5 +140,44 @@ add_suite(
         ("clean", "*", "extra"),
         None,
         "accuracy",
+    )
+)
+add_suite(
+    Suite(
+        "natural",
+        "the natural shifts of ImageNet, each with its matched clean setting",
+        (),
+        None,
+        "accuracy",
+        of_sets=True,
+    )
+)
+for _family, _about in (
+    ("imagenet-c", "ImageNet-C as published, in JPEG files"),
+    ("tiny-imagenet-c", "Tiny ImageNet-C as published, in JPEG files"),
+    ("cifar-10-c", "CIFAR-10-C as published, in arrays"),
+    ("cifar-100-c", "CIFAR-100-C as published, in arrays"),
+    ("mnist-c", "MNIST-C as published, in arrays"),
+):
+    add_suite(Suite(f"{_family}-stored", _about, (), None, "mce", of_sets=True))
+for _icons in ("icons-50", "icons-50-rebuilt"):
+    add_suite(
+        Suite(
+            _icons,
+            "held-out styles and subtypes of icons, and a held-out version as their control",
+            (),
+            None,
+            "accuracy",
+            of_sets=True,
+        )
+    )
+add_suite(
+    Suite(
+        "deepfashion-remixed",
+        "DeepFashion Remixed: one attribute at a time, mean average precision",
+        (),
+        None,
+        "accuracy",
+        of_sets=True,
     )
 )
