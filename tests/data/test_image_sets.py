@@ -183,7 +183,7 @@ def spoilt(tmp_path: Path, kind: str) -> Path:
         ("16 bits rgb", "16 bits or more"),
         ("float", "16 bits or more"),
         ("bomb", "too many pixels"),
-        ("folder", "damaged"),
+        ("folder", "not a file"),
     ],
 )
 def test_what_cannot_be_read_has_a_reason(tmp_path: Path, kind: str, reason: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from shiftbed import InputError
-from shiftbed.models import Geometry, Options
+from shiftbed.models import Geometry, Interpolation, Options
 from shiftbed.models._torchvision import import_torchvision
 from shiftbed.models.sources.timm import geometry_of as timm_geometry
 from shiftbed.models.sources.torchvision import geometry_of as torchvision_geometry
@@ -158,3 +158,38 @@ def test_geometries_are_shared_when_equal() -> None:
 )
 def test_overrides(options: dict, expected: Geometry) -> None:
     assert Options(**options).geometry(Geometry((224, 224), (256, 256))) == expected
+
+
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("shape", [(1, 999, 3), (3, 700, 3), (640, 4, 1), (2, 129, 3)])
+def test_very_long_pictures_look_as_if_they_were_resized_whole(
+    interpolation: Interpolation, shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shiftbed.models.geometry._MOST_PIXELS", 2**14)
+    picture = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
+    geometry = Geometry((28, 28), (32, 32), interpolation=interpolation)
+    height, width = (
+        (32, int(32 * shape[1] / shape[0]))
+        if shape[0] < shape[1]
+        else (int(32 * shape[0] / shape[1]), 32)
+    )
+    how = Image.Resampling[interpolation.upper()]
+    whole = Image.fromarray(picture.squeeze(2) if shape[2] == 1 else picture)
+    resized = np.asarray(whole.resize((width, height), how)).reshape(height, width, shape[2])
+    top, left = round((height - 28) / 2), round((width - 28) / 2)
+    expected = resized[top : top + 28, left : left + 28].astype(int)
+    # The longer side is rounded to whole pixels, so a long picture is stretched a little less.
+    assert np.abs(geometry.apply(picture) - expected).max() <= (40 if shape[0] == 3 else 1)
+
+
+def test_a_row_of_pixels_takes_little_memory() -> None:
+    import tracemalloc
+
+    tracemalloc.start()
+    for shape in ((1, 100_000, 3), (100_000, 1, 3)):
+        picture = np.full(shape, 7, np.uint8)
+        seen = Geometry((224, 224), (256, 256), antialias=False).apply(picture)
+        assert seen.shape == (224, 224, 3)
+        assert (seen == 7).all()
+    assert tracemalloc.get_traced_memory()[1] < 2e8
+    tracemalloc.stop()

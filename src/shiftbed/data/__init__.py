@@ -6,7 +6,7 @@ from shiftbed.data.arrays import ArraySet
 from shiftbed.data.card import Card, ClassMap, Combine, Frames, card_of, check_score, renamed
 from shiftbed.data.catalogue import SetInfo, image_set, list_sets, open_set, sets_dir
 from shiftbed.data.described import Description, open_described, read_card, write_card
-from shiftbed.data.files import FileSet, found_path
+from shiftbed.data.files import FileSet, found_path, read_text
 from shiftbed.data.folder import image_folder
 from shiftbed.data.imagenet import imagenet_classes, imagenet_names
 from shiftbed.data.sets import ImageSet, Labels, Picture, UnreadablePicture, digest
@@ -46,6 +46,7 @@ __all__ = [
     "read_card",
     "read_class_map",
     "read_table",
+    "read_text",
     "renamed",
     "sets_dir",
     "write_card",

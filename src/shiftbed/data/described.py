@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from shiftbed.data.card import Card, ClassMap, Combine, named_classes
+from shiftbed.data.files import read_text
 from shiftbed.data.folder import CARD_FILE, image_folder
 from shiftbed.data.sets import ImageSet
 from shiftbed.data.table import labelled_files
@@ -45,7 +46,7 @@ _OTHER_KEYS = {one.name: one for one in fields(Description) if one.name != "card
 def read_card(path: Path) -> Description:
     """Read a ``set.toml``, or say in a sentence what is wrong with it."""
     try:
-        content = tomllib.loads(path.read_text("utf-8-sig"))
+        content = tomllib.loads(read_text(path))
     except (OSError, UnicodeDecodeError) as problem:
         raise InputError(f"cannot read {path}: {problem}") from None
     except tomllib.TOMLDecodeError as problem:

@@ -10,8 +10,9 @@ from shiftbed.data.card import Card, Frames
 from shiftbed.data.pictures import read_picture
 from shiftbed.data.sets import Labels, Picture, UnreadablePicture, digest
 from shiftbed.data.tars import TarFiles
+from shiftbed.errors import InputError
 
-__all__ = ["FileSet", "found_path"]
+__all__ = ["FileSet", "found_path", "read_text"]
 
 
 def found_path(given: str | Path) -> Path | None:
@@ -25,6 +26,19 @@ def found_path(given: str | Path) -> Path | None:
         return path if path.exists() else None
     except (OSError, RuntimeError, ValueError):  # too long, no such home, a null character
         return None
+
+
+#: Of tables, maps and lists in text. All of ImageNet's file names have 60 MB.
+_MOST = 256 * 2**20
+
+
+def read_text(path: Path) -> str:
+    """Return what a text file of a user holds, unless it is too large to be meant."""
+    with path.open("rb") as file:  # a pipe or a device has no size to ask for
+        content = file.read(_MOST + 1)
+    if len(content) > _MOST:
+        raise InputError(f"{path} has more than {_MOST / 2**20:.0f} MiB; expected a text file")
+    return content.decode("utf-8-sig")
 
 
 class FileSet:
@@ -101,7 +115,7 @@ def _size(root: Path | TarFiles, name: str) -> str:
         return str(root.size(name))
     try:
         return str((root / name).stat().st_size)
-    except FileNotFoundError:  # a table may list what is not there; the run says which
+    except OSError:  # a dead link or loop, or listed and not there; the run says which
         return "gone"
 
 

@@ -9,6 +9,7 @@ channel are refused, because every library cuts them down to 8 in its own way.
 
 from __future__ import annotations
 
+import stat
 import warnings
 from io import BytesIO
 from pathlib import Path
@@ -28,6 +29,9 @@ def read_picture(path: Path | BytesIO, *, orient: bool = False) -> Picture:
 
     _hush()
     try:
+        # A pipe would be waited for without end.
+        if isinstance(path, Path) and not stat.S_ISREG(path.stat().st_mode):
+            raise UnreadablePicture("not a file")
         with Image.open(path) as image:
             if _deep(image):
                 raise UnreadablePicture("16 bits or more per channel; convert it to 8 bits")

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shiftbed.data.card import ClassMap, Combine
+from shiftbed.data.files import read_text
 from shiftbed.data.imagenet import imagenet_names
 from shiftbed.data.sets import digest
 from shiftbed.errors import InputError, unknown
@@ -147,7 +148,7 @@ def read_class_map(path: str | Path) -> dict[str, list[str | int]]:
     """
     path = Path(path)
     try:
-        text = path.read_text("utf-8-sig")
+        text = read_text(path)
     except OSError as problem:
         raise InputError(f"cannot read the class map {path}: {problem.strerror}") from None
     except UnicodeDecodeError:

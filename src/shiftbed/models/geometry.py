@@ -54,6 +54,8 @@ class Geometry:
         """Return uint8 (H, W, channels) for a uint8 picture (H, W) or (H, W, 3)."""
         picture = _with_channels(picture, self.channels)
         if self.resize is not None:
+            if self.size is not None:
+                picture = _middle(picture, self.resize, self.fit)
             picture = self._resized(picture, self.resize)
         if self.size is not None:
             picture = _cropped(picture, self.size, self)
@@ -79,6 +81,29 @@ class Geometry:
         if self.antialias:
             return _resized_by_pillow(picture, wanted, self.interpolation)
         return _resized_by_opencv(picture, wanted, self.interpolation)
+
+
+#: A picture that would have more pixels when resized is cut first: one row of 10,000 pixels
+#: whose height becomes 256 would take 2 GB, of which the crop keeps 150 kB.
+_MOST_PIXELS = 2**26
+_KEPT = 8
+
+
+def _middle(
+    picture: npt.NDArray[np.uint8], resize: tuple[int, int], fit: Fit
+) -> npt.NDArray[np.uint8]:
+    """Return what a centre crop can see of a very long picture, with room to spare.
+
+    >>> _middle(np.zeros((2, 10_000, 3), np.uint8), (256, 256), "shorter").shape
+    (2, 16, 3)
+    """
+    height, width = picture.shape[:2]
+    short = min(height, width)
+    if math.prod(_fitted(height, width, resize, fit)) <= max(_MOST_PIXELS, 8 * math.prod(resize)):
+        return picture
+    # The same on both sides, so that the middle stays where it is.
+    top, left = (max(0, (side - _KEPT * short) // 2) for side in (height, width))
+    return picture[top : height - top, left : width - left]
 
 
 def _fitted(height: int, width: int, resize: tuple[int, int], fit: Fit) -> tuple[int, int]:
