@@ -16,11 +16,17 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from shiftbed.errors import InputError
 
-__all__ = ["sweep", "write_atomically"]
+if TYPE_CHECKING:
+    import pyarrow as pa
 
+__all__ = ["read_text", "rows_of", "sweep", "write_atomically"]
+
+#: A record is larger than this only if somebody wants to fill the memory.
+_MOST = 256 * 2**20
 #: Temporary files of a machine that we cannot ask are left alone for this long.
 FOREIGN_SECONDS = 24 * 3600
 
@@ -59,6 +65,44 @@ def write_atomically(
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         _remove_if_empty(scratch)
+
+
+def rows_of(path: Path, needed: pa.Schema | None = None) -> pa.Table:
+    """Read a Parquet file of results, or say that it is damaged.
+
+    With ``needed``, those columns must be there; they are cast to these types.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.ParquetFile(path).read()  # not read_table, which looks at folders' names too
+        for column in needed or ():
+            place = table.schema.get_field_index(column.name)
+            table = table.set_column(place, column, table[column.name].cast(column.type))
+        return table
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, KeyError, ValueError) as problem:
+        raise InputError(
+            f"{path} is damaged ({str(problem).splitlines()[0][:200]}); 'shiftbed results verify "
+            f"--repair' removes what is, and the same evaluation makes it again"
+        ) from None
+
+
+def read_text(path: Path) -> str:
+    """Read a text file of results, or say that it is damaged."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST + 1)
+        if len(content) > _MOST:
+            raise InputError(f"{path} has more than {_MOST / 2**20:.0f} MiB; it is no record")
+        return content.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        raise InputError(
+            f"{path} is damaged ({problem}); remove its folder, and the same evaluation makes it "
+            "again"
+        ) from None
 
 
 def sweep(root: Path) -> list[Path]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shiftbed.errors import InputError, unknown
+from shiftbed.results._files import rows_of
 from shiftbed.results.judged import detected, judged, pm
 from shiftbed.results.manifest import Manifest
 from shiftbed.results.store import Store
@@ -84,7 +86,6 @@ class Results:
     def logits(self, model: str, setting: str) -> pa.Table:
         """Return the pictures of a cell with their logits, if these were kept."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         manifest = self._named(model, setting)
         paths = self._files(manifest, "logits")
@@ -92,7 +93,7 @@ class Results:
             raise InputError(
                 f"no logits were kept for {model} on {setting}; evaluate again with --keep logits"
             )
-        rows = pa.concat_tables([pq.read_table(path) for path in paths])
+        rows = pa.concat_tables([rows_of(path) for path in paths])
         pictures = self.pictures(manifest)["picture"].take(rows["index"])
         return pa.table({"picture": pictures, "logits": rows["logits"]})
 
@@ -135,11 +136,19 @@ class Results:
         return found
 
     def sql(self, query: str) -> pa.Table:
-        """Ask DuckDB a question of the tables ``cells`` and ``predictions``."""
+        """Ask DuckDB a question of the tables ``cells`` and ``predictions``, and of nothing else.
+
+        A query, whoever wrote it, can neither read nor write other files, nor load extensions;
+        `connect` gives a connection that can.
+        """
         import duckdb
 
         connection = self.connect()
         try:
+            files = [str(path) for path in self._read_by_queries()]
+            connection.execute(f"set allowed_paths = {_listed(files)}")
+            connection.execute("set enable_external_access = false")
+            connection.execute("set lock_configuration = true")
             answer = connection.sql(query)
             if answer is None:
                 raise InputError("the query returns no table; it should be a select")
@@ -174,8 +183,7 @@ class Results:
         names = ["part", "model", "setting", "ids"]
         connection.register("parts", pa.table(dict(zip(names, parts, strict=True))))
         kept = ", ".join(f"stored.{field.name}" for field in STORED if field.name != "index")
-        connection.execute(
-            f"""
+        view = f"""
             create view predictions as
             select parts.model, parts.setting, pictures.picture, {kept}
             from read_parquet({_listed(parts[0])}, filename = true, union_by_name = true)
@@ -186,8 +194,19 @@ class Results:
                 on pictures.filename = parts.ids
                 and pictures.file_row_number = stored."index"
             """
-        )
+        try:
+            connection.execute(view)
+        except duckdb.Error as problem:
+            raise InputError(
+                f"a file in {self.path} is damaged ({str(problem).splitlines()[0]}); "
+                "'shiftbed results verify --repair' removes what is"
+            ) from None
         return connection
+
+    def _read_by_queries(self) -> Iterator[Path]:
+        for manifest in self._distinct().values():
+            yield self._picture_path(manifest)
+            yield from self._files(manifest, "part")
 
     # One cell
 
@@ -223,11 +242,10 @@ class Results:
     def rows(self, manifest: Manifest) -> pa.Table:
         """Return what is stored of a cell's pictures, done so far."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         from shiftbed.results.schema import STORED
 
-        parts = [pq.read_table(path) for path in self._files(manifest, "part")]
+        parts = [rows_of(path, STORED) for path in self._files(manifest, "part")]
         if not parts:
             return STORED.empty_table()
         return pa.concat_tables([part.replace_schema_metadata() for part in parts])
@@ -237,12 +255,12 @@ class Results:
 
     def pictures(self, manifest: Manifest) -> pa.Table:
         """Return the ids of the pictures that a cell shows, and their frame sets if any."""
-        import pyarrow.parquet as pq
+        import pyarrow as pa
 
         path = self._picture_path(manifest)
         if not path.exists():
             raise InputError(f"{path} is missing: run the evaluation again, and it is made again")
-        return pq.read_table(path)
+        return rows_of(path, pa.schema([("picture", pa.string())]))
 
     def _cell(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +14,8 @@ from shiftbed.errors import InputError
 
 __all__ = ["FORMAT", "Counts", "Identity", "Manifest"]
 
+#: No folder, and nothing hidden.
+_FILE_NAME = re.compile(r"\w[\w.-]{0,99}", re.ASCII)
 #: Raised when the meaning of a stored column changes.
 FORMAT = 1
 
@@ -135,19 +138,46 @@ class Manifest:
                     f"version of shiftbed reads format {FORMAT}; evaluate into a new folder"
                 )
             counts = read.pop("counts")
-            return cls(
+            manifest = cls(
                 identity=Identity(**read.pop("identity")),
                 counts=None if counts is None else Counts(**counts),
                 skipped=tuple((str(name), str(reason)) for name, reason in read.pop("skipped")),
                 **read,
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+            _check(manifest)
+            return manifest
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
             if isinstance(problem, InputError):
                 raise
             raise InputError(
                 f"{where} is damaged ({problem}); remove its folder, and the same evaluation "
                 "makes it again"
             ) from None
+
+
+def _check(manifest: Manifest) -> None:
+    """Raise ValueError unless everything is of its type, and every file one of the cell's own.
+
+    Results may come from anybody: what their records name is joined to paths and shown.
+    """
+    identity, counts = manifest.identity, manifest.counts
+    text, table = (str,), (Mapping,)
+    kinds: dict[str, tuple[type, ...]] = dict.fromkeys(
+        ("model", "setting", "pictures", "weights", "geometry", "class_space"), text
+    )
+    kinds |= {"shift": (Mapping, type(None)), "seed": (int, type(None))}
+    wrong = [name for name, kind in kinds.items() if not isinstance(getattr(identity, name), kind)]
+    kinds = {"metric": text, "class_space": (str, type(None))}
+    kinds |= dict.fromkeys(("spec", "tags", "versions", "files"), table)
+    wrong += [name for name, kind in kinds.items() if not isinstance(getattr(manifest, name), kind)]
+    if counts is not None:
+        numbers = counts.pictures, counts.scored, counts.correct or 0, counts.top5 or 0
+        wrong += [] if all(type(one) is int and one >= 0 for one in numbers) else ["counts"]
+    if wrong:
+        raise ValueError(f"{wrong[0]} is of another type")
+    for name in (identity.pictures, *manifest.files):
+        if not _FILE_NAME.fullmatch(name):
+            raise ValueError(f"{name[:60]!r} is no file of a cell")
 
 
 def _short(value: object) -> str:

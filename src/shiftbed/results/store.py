@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from shiftbed.assets import sha256_of
 from shiftbed.errors import InputError
-from shiftbed.results._files import sweep, write_atomically
+from shiftbed.results._files import read_text, rows_of, sweep, write_atomically
 from shiftbed.results.manifest import Counts, Manifest
 
 if TYPE_CHECKING:
@@ -61,14 +61,14 @@ class Store:
     def manifests(self) -> Iterator[Manifest]:
         """Yield every cell's manifest, in the order of the keys."""
         for path in sorted((self.path / "cells").glob("*/manifest.json")):
-            yield Manifest.from_json(path.read_text(encoding="utf-8"), str(path))
+            yield Manifest.from_json(read_text(path), str(path))
 
     def manifest(self, key: str) -> Manifest | None:
         """Return one cell's manifest, or None if the cell was never begun."""
         path = self.folder(key) / "manifest.json"
         if not path.exists():
             return None
-        return Manifest.from_json(path.read_text(encoding="utf-8"), str(path))
+        return Manifest.from_json(read_text(path), str(path))
 
     def missing(self, key: str, slices: int, keep_logits: bool) -> list[int]:
         """Return which slices of a cell are still to be computed."""
@@ -174,14 +174,13 @@ class Store:
 
     def _join(self, folder: Path, kind: str, name: str, slices: int) -> pa.Table:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         whole = folder / name
         try:
             if slices == 1 and not whole.exists():
                 (folder / f"{kind}-00000.parquet").rename(whole)
             if not whole.exists():
-                parts = [pq.read_table(folder / f"{kind}-{n:05}.parquet") for n in range(slices)]
+                parts = [rows_of(folder / f"{kind}-{n:05}.parquet") for n in range(slices)]
                 table = pa.concat_tables([part.replace_schema_metadata() for part in parts])
                 if kind == "part":
                     skipped = [pair for part in parts for pair in json.loads(_noted(part))]
@@ -190,7 +189,7 @@ class Store:
         except FileNotFoundError:
             if not whole.exists():  # another process was not quicker: a part is gone
                 raise
-        return pq.read_table(whole)
+        return rows_of(whole)
 
     def _write_text(self, path: Path, text: str, *, flush: bool = True) -> None:
         write_atomically(
