@@ -84,6 +84,14 @@ def evaluate(
         int,
         typer.Option("--batch-size", help="Pictures prepared at a time.", rich_help_panel=_RUN),
     ] = 32,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Stop at a picture that cannot be read, instead of leaving it out.",
+            rich_help_panel=_RUN,
+        ),
+    ] = False,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -178,7 +186,11 @@ def evaluate(
         return
     try:
         run = evaluation.evaluate(
-            **asked, workers=workers, batch_size=batch_size, quiet=quiet or as_json
+            **asked,
+            workers=workers,
+            batch_size=batch_size,
+            strict=strict,
+            quiet=quiet or as_json,
         )
     except KeyboardInterrupt:
         print(

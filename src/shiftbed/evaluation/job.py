@@ -14,6 +14,7 @@ from shiftbed.results import Manifest, Results, Store
 from shiftbed.run import (
     COMPUTE_BATCH,
     Plan,
+    Progress,
     check_models,
     execute,
     library_threads,
@@ -132,6 +133,7 @@ def evaluate(
     class_map: ClassMap | str | Path | None = None,
     combine: Combine = "max",
     backend: str | None = None,
+    strict: bool = False,
     quiet: bool = False,
     **options: Any,
 ) -> Evaluation:
@@ -141,7 +143,8 @@ def evaluate(
     names to these. ``settings`` are names, patterns or suites; ``data`` is the image set that
     those without one apply to; without settings, the pictures of ``data`` as they are.
     What is in ``results`` already is not computed again. ``keep=["logits"]`` keeps these too.
-    ``backend="onnxruntime"`` computes torch networks faster on most CPUs.
+    ``backend="onnxruntime"`` computes torch networks faster on most CPUs. A picture that cannot
+    be read is listed and not counted; with ``strict``, it ends the run.
     ``options`` override what the models say of themselves, as ``size=224`` or
     ``device="cuda"``.
 
@@ -173,9 +176,29 @@ def evaluate(
         **options,
     )
     check_models(plan)
-    with shown(plan, quiet) as watch:
+    with shown(plan, quiet) as show:
+
+        def watch(progress: Progress) -> None:
+            show(progress)
+            if strict:
+                _refuse_skipped(progress.cell.setting.images.name, progress.skipped)
+
         execute(plan, Store(results), workers=workers, batch_size=batch_size, watch=watch)
-    return Evaluation(plan, Results(results), named)
+    run = Evaluation(plan, Results(results), named)
+    if strict:  # what was there already
+        for manifest in run.manifests():
+            _refuse_skipped(str(manifest.spec.get("images")), manifest.skipped)
+    return run
+
+
+def _refuse_skipped(images: str, skipped: Sequence[tuple[str, str]]) -> None:
+    if skipped:
+        name, reason = skipped[0]
+        more = f" and {len(skipped) - 1:,} more" if len(skipped) > 1 else ""
+        raise InputError(
+            f"{name!r}{more} of {images} cannot be read ({reason}), and a strict run leaves no "
+            "picture out; mend it or take it away. What was finished is kept"
+        )
 
 
 def prepare(

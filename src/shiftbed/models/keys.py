@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shiftbed.data import found_path, imagenet_classes, imagenet_names
+from shiftbed.data import found_path, imagenet_classes, imagenet_names, read_text
 from shiftbed.errors import InputError
 
 __all__ = ["class_keys", "read_classes", "text_lines", "wordnet_keys"]
@@ -53,7 +53,9 @@ def read_classes(path: str) -> tuple[str, ...]:
 def text_lines(path: str) -> list[str] | None:
     """Return the lines of a text file that are not blank; None if it cannot be read."""
     try:
-        lines = (found_path(path) or Path(path)).read_text("utf-8-sig").splitlines()
+        lines = read_text(found_path(path) or Path(path)).splitlines()
+    except InputError:
+        raise
     except (OSError, ValueError):
         return None
     return [line.strip() for line in lines if line.strip()]

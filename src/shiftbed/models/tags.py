@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from shiftbed.data import found_path
+from shiftbed.data import found_path, read_text
 from shiftbed.errors import InputError
 
 __all__ = ["read_tags", "tags_of"]
@@ -41,7 +41,7 @@ def read_tags(path: str | Path) -> dict[str, dict[str, Any]]:
     """Read a file of tags by model name; a name may be a wildcard, and later ones win."""
     path = found_path(path) or Path(path)
     try:
-        text = path.read_text("utf-8-sig")
+        text = read_text(path)
     except (OSError, UnicodeDecodeError) as problem:
         raise InputError(f"cannot read the models' tags {path} ({problem}); {_FORMS}") from None
     if path.suffix.lower() == ".json":

@@ -46,6 +46,8 @@ class Progress:
     scored: int
     #: None for pictures without labels.
     correct: int | None
+    #: Those that could not be shown: (id, reason).
+    skipped: tuple[tuple[str, str], ...] = ()
 
 
 Watch = Callable[[Progress], None]
@@ -298,7 +300,7 @@ def _write(scored: _Scored, plan: Plan, store: Store, ledger: _Ledger, watch: Wa
         ranks = rows["rank_true"].drop_null().to_numpy()
         correct = None if true is None else int((ranks == 1).sum())
         ledger.record(cell, scored.preparing, scored.computing[cell.model])
-        watch(Progress(cell, len(unit.indices), len(rows), correct))
+        watch(Progress(cell, len(unit.indices), len(rows), correct, tuple(scored.skipped)))
 
 
 class _Writer:

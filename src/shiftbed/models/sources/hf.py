@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -56,22 +57,27 @@ def _load(repository: str, options: Options) -> Model:
             "reached; download it where there is a network (`hf download REPOSITORY --local-dir "
             "FOLDER`) and give hf:FOLDER"
         )
+    # Code that a repository brings is never run, nor is the user asked to.
+    how: Any = {"local_files_only": local, "trust_remote_code": False}
     try:
-        config = transformers.AutoConfig.from_pretrained(repository, local_files_only=local)
+        config = transformers.AutoConfig.from_pretrained(repository, **how)
         processors: Any = transformers.AutoImageProcessor
-        processor = processors.from_pretrained(repository, local_files_only=local)
+        processor = processors.from_pretrained(repository, **how)
         if hasattr(config, "text_config"):
-            clip = transformers.AutoModel.from_pretrained(repository, local_files_only=local)
-            tokenizer = transformers.AutoTokenizer.from_pretrained(
-                repository, local_files_only=local
-            )
+            clip = transformers.AutoModel.from_pretrained(repository, **how)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(repository, **how)
             network, keys = _zero_shot(clip, tokenizer, options)
         else:
             network = transformers.AutoModelForImageClassification.from_pretrained(
-                repository, local_files_only=local
+                repository, **how
             )
             labels = network.config.id2label
             keys = wordnet_keys([str(labels[index]) for index in sorted(labels)])
+    except pickle.UnpicklingError:
+        raise InputError(
+            f"hf:{repository} keeps its weights in a pickle with code in it, which is not opened; "
+            "convert it to safetensors where you trust it"
+        ) from None
     except (OSError, ValueError, KeyError, ImportError) as problem:
         said = (str(problem).strip() or type(problem).__name__).splitlines()[0]
         raise InputError(f"hf:{repository} cannot be loaded ({said[:240]})") from None
