@@ -9,6 +9,7 @@ import typer
 
 from shiftbed._tables import print_parts
 from shiftbed.cli._app import app
+from shiftbed.cli._config import Config
 
 
 @app.command("compare")
@@ -28,6 +29,7 @@ def compare(
     level: Annotated[float, typer.Option("--level", help="Of intervals and tests.")] = 0.95,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,
+    config: Config = None,
 ) -> None:
     """Show where one model is better than another: paired tests, corrected for their number."""
     from shiftbed.evaluation import print_table

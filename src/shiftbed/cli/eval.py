@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from shiftbed.cli._app import app
+from shiftbed.cli._config import Config
 
 _HOW = "How the models compute"
 _LOOK = "What the models see (their own way, unless said)"
@@ -149,6 +150,7 @@ def evaluate(
             rich_help_panel=_LOOK,
         ),
     ] = None,
+    config: Config = None,
 ) -> None:
     """Evaluate models on settings and keep every prediction.
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from shiftbed.cli._app import app
+from shiftbed.cli._config import Config
 from shiftbed.cli._options import Option, Seed, as_options
 from shiftbed.errors import InputError
 
@@ -51,6 +52,7 @@ def make(
         typer.Option("--check", help="Read what is there, and make anew what was altered."),
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    config: Config = None,
 ) -> None:
     """Write corrupted copies of an image set in the layout of the benchmark's authors.
 

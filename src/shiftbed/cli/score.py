@@ -9,6 +9,7 @@ import typer
 
 from shiftbed._tables import print_parts
 from shiftbed.cli._app import app
+from shiftbed.cli._config import Config
 
 
 @app.command("score")
@@ -40,6 +41,7 @@ def score(
     level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,
+    config: Config = None,
 ) -> None:
     """Show scores of models: accuracy, corruption errors, calibration, detection."""
     from shiftbed.evaluation import print_table
