@@ -28,16 +28,14 @@ def _apply(context: typer.Context, file: Path | None) -> Path | None:
         if isinstance(value, dict):
             raise InputError(f"{name} in {file.name} is a table; expected a value of --{name}")
         several = getattr(parameter, "multiple", False)
-        if isinstance(value, list) != several:
-            value = [value] if several else _refuse_list(name, file)
+        if isinstance(value, list) and not several:
+            raise InputError(f"{name} in {file.name} is a list, but --{name} is given once")
+        if several and not isinstance(value, list):
+            value = [value]
         if parameter.name is not None:
             defaults[parameter.name] = value
     context.default_map = defaults
     return file
-
-
-def _refuse_list(name: str, file: Path) -> None:
-    raise InputError(f"{name} in {file.name} is a list, but --{name} is given once")
 
 
 def _values(file: Path) -> dict[str, Any]:
