@@ -53,7 +53,7 @@ def measuring(results: Results) -> Measure:
         logits[np.arange(len(right)), np.where(right, labels, 1 - labels)] = sure
         store = Store(results.path)
         manifest = Manifest(
-            Identity(model, setting, f"pictures of {len(right)}", "weights", "geometry", "space"),
+            Identity(model, setting, f"pictures-{len(right)}", "weights", "geometry", "space"),
             spec={"clean": setting.split("+")[0]},
             tags={},
             metric="top1",
@@ -61,7 +61,7 @@ def measuring(results: Results) -> Measure:
         )
         store.begin(manifest)
         store.write_pictures(
-            f"pictures of {len(right)}", [f"{number}.png" for number in range(len(right))]
+            f"pictures-{len(right)}", [f"{number}.png" for number in range(len(right))]
         )
         index = np.arange(len(right), dtype=np.int32)
         store.write_part(manifest.key, 0, answers(index, logits, labels), [], None)

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from shiftbed import metrics
 from shiftbed.corruptions import corruption_names
 from shiftbed.errors import InputError
 from shiftbed.results import Results, import_results
-from shiftbed.studies import compare, score
+from shiftbed.studies import compare, compare_corruptions, score, worse
 from shiftbed.studies.scoring import METRICS, benchmarks
 
 Measure = Callable[[str, str, Any], None]
@@ -177,6 +178,50 @@ def test_compare_pairs_pictures_and_corrects_for_their_number(mnist: Results) ->
     np.testing.assert_array_equal(table["p_holm"].to_numpy(), metrics.holm(p))
     better = ["first" if value < 0.05 else None for value in table["p_holm"].to_pylist()]
     assert table["better"].to_pylist() == better
+
+
+def test_mce_is_compared_picture_by_picture(mnist: Results) -> None:
+    [row] = compare_corruptions(mnist, "second", "first").to_pylist()
+    changes = []
+    for cell in mnist.cells().to_pylist():
+        if cell["model"] == "first" and "+" in cell["setting"]:
+            ours, theirs = (
+                mnist.predictions(model, cell["setting"])["rank_true"].to_numpy() != 1
+                for model in ("second", "first")
+            )
+            changes.append((ours * 1.0 - theirs) / theirs.mean())
+    per_picture = np.mean(changes, axis=0)
+    test = scipy.stats.ttest_1samp(per_picture, 0)
+    assert row["corruptions"] == len(changes) == 15
+    assert row["mce"] == pytest.approx(1 + per_picture.mean())
+    assert row["p"] == pytest.approx(test.pvalue)
+    interval = test.confidence_interval(0.95)
+    assert (row["low"], row["high"]) == pytest.approx((interval.low, interval.high))
+    # The mCE is that of the score with the other as its baseline.
+    [scored] = [
+        found["value"]
+        for found in score(mnist, ["mce"], models=["second"], baseline="first").to_pylist()
+    ]
+    assert row["mce"] == pytest.approx(scored)
+
+
+def test_worse_names_benchmarks_and_other_settings_once(mnist: Results) -> None:
+    def where(first: str, second: str) -> list[str]:
+        found = compare(mnist, first, second), compare_corruptions(mnist, first, second)
+        return worse(*found, second)
+
+    assert where("second", "first") == ["mnist-test+", "mnist-test"]
+    assert where("first", "second") == []
+
+
+def test_an_unfinished_benchmark_has_no_mce(own_mnist: Results, measure: Measure) -> None:
+    for model in ("first", "second"):
+        measure(model, "photos+fog.1", right(0.5))
+        measure(model, "photos+fog.2", right(0.4))
+        measure(model, "photos+snow.1", right(0.4))
+    rows = {row["on"]: row for row in compare_corruptions(own_mnist, "first", "second").to_pylist()}
+    assert rows["photos+"]["mce"] is None
+    assert "severities" in rows["photos+"]["note"]
 
 
 def test_compare_needs_the_same_pictures(own_mnist: Results, measure: Measure) -> None:

@@ -35,6 +35,7 @@ from shiftbed.metrics.calibration import (
 from shiftbed.metrics.corruption_error import (
     CorruptionErrors,
     corruption_error,
+    corruption_error_difference,
     corruption_error_of_pictures,
     relative_corruption_error,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "calibration_error",
     "clopper_pearson",
     "corruption_error",
+    "corruption_error_difference",
     "corruption_error_of_pictures",
     "detection",
     "energy",

@@ -9,7 +9,7 @@ from shiftbed.studies.baseline import (
     fit_baselines,
     shipped_baseline,
 )
-from shiftbed.studies.compare import compare
+from shiftbed.studies.compare import compare, compare_corruptions, worse
 from shiftbed.studies.correlate import (
     correlation,
     correlations,
@@ -38,6 +38,7 @@ __all__ = [
     "chosen_shifts",
     "clean_of",
     "compare",
+    "compare_corruptions",
     "correlation",
     "correlations",
     "declaration",
@@ -56,4 +57,5 @@ __all__ = [
     "shipped_baseline",
     "synthetic_against_natural",
     "synthetic_averages",
+    "worse",
 ]

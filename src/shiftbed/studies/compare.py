@@ -9,16 +9,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shiftbed.errors import InputError, unknown
-from shiftbed.metrics import holm, mcnemar, paired_difference, same_pictures
+from shiftbed.metrics import (
+    corruption_error_difference,
+    holm,
+    mcnemar,
+    paired_difference,
+    same_pictures,
+)
 from shiftbed.studies.grid import Grid
 from shiftbed.studies.robustness import accuracy_interval, difference
+from shiftbed.studies.scoring import benchmarks
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from shiftbed.results import Results
 
-__all__ = ["compare"]
+__all__ = ["compare", "compare_corruptions", "worse"]
 
 
 def compare(
@@ -116,6 +123,94 @@ def compare(
     return pa.Table.from_pylist(rows, schema=schema)
 
 
+def compare_corruptions(
+    results: Results,
+    first: str,
+    second: str,
+    *,
+    other: Results | None = None,
+    level: float = 0.95,
+) -> pa.Table:
+    """Return, for each corruption benchmark that both models have, how their mCEs differ.
+
+    ``mce`` is the first model's corruption error in units of the second's, averaged over
+    corruptions; ``difference`` is that less 1, with an interval and a p-value over pictures,
+    paired: what both models find hard counts for neither. Only cells with predictions count.
+    """
+    import pyarrow as pa
+
+    other = results if other is None else other
+    common = _labelled(results, first) & _labelled(other, second)
+    rows: list[dict[str, Any]] = []
+    for benchmark in benchmarks(sorted(common)):
+        steps = benchmark.settings
+        row: dict[str, Any] = {"on": benchmark.name, "corruptions": len(steps)}
+        try:
+            for name, settings in steps.items():
+                if len(settings) != benchmark.severities:
+                    raise InputError(
+                        f"{name} has {len(settings)} of {benchmark.severities} severities"
+                    )
+            pairs = {
+                name: [_paired(results, first, other, second, one) for one in settings]
+                for name, settings in steps.items()
+            }
+            change, p = corruption_error_difference(
+                {name: [~ours for ours, _ in both] for name, both in pairs.items()},
+                {name: [~theirs for _, theirs in both] for name, both in pairs.items()},
+                level,
+            )
+        except InputError as problem:
+            rows.append({**row, "note": str(problem)})
+            continue
+        better = (first if change.value < 0 else second) if p < 1 - level else None
+        rows.append(
+            {
+                **row,
+                "mce": 1 + change.value,
+                "difference": change.value,
+                "low": change.low,
+                "high": change.high,
+                "n": change.n,
+                "p": p,
+                "better": better,
+            }
+        )
+    numbers = ("mce", "difference", "low", "high", "p")
+    schema = pa.schema(
+        [
+            ("on", pa.string()),
+            ("corruptions", pa.int64()),
+            *[(name, pa.float64()) for name in numbers],
+            ("n", pa.int64()),
+            ("better", pa.string()),
+            ("note", pa.string()),
+        ]
+    )
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def worse(compared: pa.Table, corruptions: pa.Table, second: str) -> list[str]:
+    """Return where the second model is established to be better: what fails a pull request.
+
+    That is on the corruption benchmarks by mCE, and on every setting that is in none of them
+    by accuracy: single corruptions of a benchmark do not count twice.
+    """
+    judged = {row["on"] for row in corruptions.to_pylist() if row["note"] is None}
+    found = [row["on"] for row in corruptions.to_pylist() if row["better"] == second]
+    rows = compared.to_pylist()
+    within = {
+        name
+        for benchmark in benchmarks([row["setting"] for row in rows])
+        if benchmark.name in judged
+        for names in benchmark.settings.values()
+        for name in names
+    }
+    return found + [
+        row["setting"] for row in rows if row["better"] == second and row["setting"] not in within
+    ]
+
+
 def _labelled(results: Results, model: str) -> set[str]:
     return {
         manifest.identity.setting
@@ -126,7 +221,8 @@ def _labelled(results: Results, model: str) -> set[str]:
 
 def _paired(results: Results, first: str, other: Results, second: str, setting: str) -> Any:
     """Return what each model got right, picture by picture."""
-    a, b = results.predictions(first, setting), other.predictions(second, setting)
+    a = results.predictions(first, setting).sort_by("picture")
+    b = other.predictions(second, setting)
     try:
         order = same_pictures(a["picture"].to_pylist(), b["picture"].to_pylist())
     except InputError as problem:

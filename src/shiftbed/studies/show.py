@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "comparison_tables",
     "correlation_tables",
+    "corruption_comparison",
     "effective_tables",
     "findings_table",
     "fit_rows",
@@ -113,6 +114,29 @@ def comparison_tables(
             "Without p: imported accuracies, which cannot be paired picture by picture. Their "
             "intervals are those of independent samples, rather too wide, and uncorrected."
         )
+
+
+def corruption_comparison(
+    compared: pa.Table, first: str, second: str, level: float = 0.95
+) -> Iterator[RenderableType]:
+    """Yield one model's mCE in units of another's, and why where there is none."""
+    rows = compared.to_pylist()
+    known = [row for row in rows if row["note"] is None]
+    if known:
+        table = grid(
+            f"mCE of {first}, where {second} has 100% [change, {100 * level:g}% interval]",
+            ["on"],
+            ["mCE", "change", "n", "p", "better"],
+        )
+        for row in known:
+            better = {first: "first", second: "second", None: ""}[row["better"]]
+            change, n, p = _signed(row, "difference"), f"{row['n']:,}", f"{row['p']:.2g}"
+            on = f"{row['on']} ({row['corruptions']} corruptions)"
+            add(table, on, _percent(row["mce"]), change, n, p, better)
+        yield table
+    for row in rows:
+        if row["note"] is not None:
+            yield f"no mCE on {row['on']}: {row['note']}"
 
 
 def fit_rows(fits: Sequence[BaselineFit], level: float = 0.95) -> pa.Table:
