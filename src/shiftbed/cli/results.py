@@ -70,11 +70,24 @@ def export(
     query: Annotated[
         str, typer.Option("--query", help="What to export; all cells, unless said.")
     ] = "select * from cells",
+    imagenet_x: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--imagenet-x",
+            metavar="MODEL SETTING",
+            help="Instead: the answers of one cell, as ImageNet-X reads them.",
+        ),
+    ] = None,
 ) -> None:
     """Write the cells, or a query's answer, to a file."""
     from shiftbed.results import Results
     from shiftbed.results import export as write
 
+    if imagenet_x is not None:
+        from shiftbed.bridges import write_imagenet_x
+
+        print(f"predictions in {write_imagenet_x(Results.open(folder), *imagenet_x, file)}")
+        return
     table = Results.open(folder).sql(query)
     write(table, file)
     print(f"{table.num_rows:,} rows in {file}")
