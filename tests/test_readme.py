@@ -7,9 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from shiftbed import data
 from shiftbed.corruptions import _frost
@@ -21,20 +19,6 @@ README = (ROOT / "README.md").read_text()
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
-
-
-@pytest.fixture
-def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the files that the README speaks of."""
-    rng = np.random.default_rng(0)
-    Image.fromarray(rng.integers(0, 256, (240, 320, 3), np.uint8)).save(tmp_path / "photo.png")
-    for label in ("cat", "dog"):
-        (tmp_path / "photos" / label).mkdir(parents=True)
-        for number in range(2):
-            picture = rng.integers(0, 256, (64, 80, 3), np.uint8)
-            Image.fromarray(picture).save(tmp_path / "photos" / label / f"{number}.jpg")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def fetched() -> None:

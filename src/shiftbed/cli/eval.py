@@ -24,7 +24,8 @@ def evaluate(
             "--model",
             "-m",
             help="A spec (timm:resnet50.a1_in1k, torchvision:resnet18, onnx:net.onnx, "
-            "python:module:factory, ...), a wildcard, or @FILE with one per line. Repeatable.",
+            "python:module:factory, ...), a wildcard, or @FILE with one per line. NAME=SPEC "
+            "names it. Repeatable.",
         ),
     ],
     data: Annotated[

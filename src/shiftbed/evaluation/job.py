@@ -255,11 +255,24 @@ def _listed(models: ModelsLike) -> list[tuple[ModelLike, dict[str, str]]]:
         models = [models]
     listed: list[tuple[ModelLike, dict[str, str]]] = []
     for model in models:
-        specs: Sequence[ModelLike] = expand(model) if isinstance(model, str) else [model]
-        listed += [(spec, {}) for spec in specs]
+        name, spec = _named(model) if isinstance(model, str) else ("", model)
+        specs: Sequence[ModelLike] = expand(spec) if isinstance(spec, str) else [spec]
+        if name and len(specs) > 1:
+            raise InputError(f"{name} is the name of one model, but {spec} means {len(specs)}")
+        listed += [(one, {"name": name} if name else {}) for one in specs]
     if not listed:
         raise InputError("there are no models to evaluate; give at least one")
     return listed
+
+
+def _named(model: str) -> tuple[str, str]:
+    """Split ``NAME=SPEC``; a spec alone has no name.
+
+    >>> _named("new=onnx:net.onnx"), _named("onnx:a=b.onnx")
+    (('new', 'onnx:net.onnx'), ('', 'onnx:a=b.onnx'))
+    """
+    name, equals, spec = model.partition("=")
+    return (name, spec) if equals and name and ":" not in name and ":" in spec else ("", model)
 
 
 def _among(

@@ -26,7 +26,7 @@ from shiftbed.studies.robustness import (
     placed,
     relative_robustness_table,
 )
-from shiftbed.studies.scoring import score
+from shiftbed.studies.scoring import score, score_of_cell
 from shiftbed.studies.shifts import chosen_shifts, clean_of, natural_shifts
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "placed",
     "relative_robustness_table",
     "score",
+    "score_of_cell",
     "shipped_baseline",
     "synthetic_against_natural",
     "synthetic_averages",

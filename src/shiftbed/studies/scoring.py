@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shiftbed import metrics, published
+from shiftbed import _plugins, metrics, published
 from shiftbed.errors import InputError, unknown
 from shiftbed.metrics import CorruptionErrors, Estimate
 from shiftbed.studies.grid import Grid
@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 
     from shiftbed.results import Results
 
-__all__ = ["ALEXNET", "METRICS", "Benchmark", "benchmarks", "corruption_errors", "score"]
+__all__ = [
+    "ALEXNET",
+    "METRICS",
+    "Benchmark",
+    "benchmarks",
+    "corruption_errors",
+    "score",
+    "score_of_cell",
+]
 
 #: The baseline of an mCE that is nobody's cell: AlexNet on the stored ImageNet-C, as published.
 ALEXNET = "alexnet (published)"
@@ -89,6 +97,7 @@ def score(
     """
     import pyarrow as pa
 
+    _plugins.load()
     for name in metric:
         if name not in METRICS:
             raise unknown("metric", name, METRICS)
@@ -545,3 +554,27 @@ METRICS: dict[str, Callable[[_Request], Iterator[dict[str, Any]]]] = {
     "detection": _detection,
     "frames": _frames,
 }
+
+
+def score_of_cell(
+    name: str,
+) -> Callable[[Callable[[dict[str, Any], float], Estimate]], Callable[..., Estimate]]:
+    """Register a function as a metric of single cells, for ``score`` and ``shiftbed score``.
+
+    It is given a labelled cell's columns as arrays, one value per picture: ``label``,
+    ``class1``, ``confidence`` and ``correct``; and the level of the interval to return.
+
+    >>> @score_of_cell("doubt")
+    ... def doubt(columns, level):
+    ...     unsure = columns["confidence"] < 0.5
+    ...     return metrics.proportion(int(unsure.sum()), len(unsure), level)
+    >>> "doubt" in METRICS
+    True
+    >>> del METRICS["doubt"]
+    """
+
+    def register(compute: Callable[[dict[str, Any], float], Estimate]) -> Callable[..., Estimate]:
+        METRICS[name] = _of_predictions(compute)
+        return compute
+
+    return register
