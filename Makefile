@@ -2,7 +2,7 @@
 # of constraints.txt. PYTHON chooses the interpreter that makes it.
 PYTHON ?= python3
 BIN := .venv/bin
-EXTRAS ?= dev,timm,onnx,sklearn
+EXTRAS ?= dev,docs,timm,onnx,sklearn
 PYTEST_WORKERS ?= 2
 
 .PHONY: help env demo test test-slow lint bench docs clean
@@ -12,7 +12,7 @@ help:
 	@echo "make test   the whole suite"
 	@echo "make lint   style, types and the contract between the rooms"
 	@echo "make bench  every claim of speed, measured against its peer"
-	@echo "make docs   regenerate the documents that are made by programs"
+	@echo "make docs   write the documents that programs make, and build the site"
 
 env: .venv/ready
 
@@ -46,6 +46,7 @@ bench: .venv/ready-bench
 docs: env
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/scene.py
+	$(BIN)/python -m mkdocs build --strict
 
 clean:
 	rm -rf .venv build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,7 +7,10 @@ Run by ``make docs``. A document whose data are not at hand is left as it is.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import re
 import runpy
 import tempfile
 from collections.abc import Callable
@@ -132,7 +135,42 @@ def fidelity() -> str:
     )
 
 
-DOCUMENTS: dict[str, Callable[[], str]] = {"fidelity.md": fidelity}
+def tutorial(name: str) -> str:
+    """Run a script of ``examples/tutorials``, cell by cell, and return it with what it printed."""
+    shown: list[str] = []
+    names: dict[str, object] = {"__name__": name}
+    for kind, text in cells((ROOT / "examples" / "tutorials" / f"{name}.py").read_text("utf-8")):
+        if kind == "markdown":
+            shown.append(text)
+            continue
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(text, name, "exec"), names)
+        shown.append(f"```python\n{text}\n```")
+        if said := "\n".join(line.rstrip() for line in printed.getvalue().strip().splitlines()):
+            shown.append(f"```text\n{said}\n```")
+    shown.append(f"*What is printed here was printed by `examples/tutorials/{name}.py`.*\n")
+    return "\n\n".join(shown)
+
+
+def cells(script: str) -> list[tuple[str, str]]:
+    """Split a script in the percent format: (``markdown`` or ``code``, its text) each."""
+    found = []
+    for part in re.split(r"^# %%", script, flags=re.MULTILINE)[1:]:
+        first, _, text = part.partition("\n")
+        if "[markdown]" in first:
+            lines = (line.removeprefix("#").removeprefix(" ") for line in text.splitlines())
+            found.append(("markdown", "\n".join(lines).strip()))
+        else:
+            found.append(("code", text.strip()))
+    return found
+
+
+DOCUMENTS: dict[str, Callable[[], str]] = {
+    "fidelity.md": fidelity,
+    "guides/own-pictures.md": lambda: tutorial("own_pictures"),
+    "guides/new-method.md": lambda: tutorial("new_method"),
+}
 
 
 def main() -> None:
@@ -140,11 +178,12 @@ def main() -> None:
     for name, text in DOCUMENTS.items():
         path = ROOT / "docs" / name
         try:
-            content = text()
+            with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+                content = text()
         except FileNotFoundError as missing:
             print(f"{name} stays as it is: {missing}")
             continue
-        handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{name}-")
+        handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(content)
         Path(scratch).chmod(0o644)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from shiftbed.corruptions import _registry
+from shiftbed.errors import InputError
 from shiftbed.studies.scoring import METRICS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -103,7 +105,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("material")
     pytest.importorskip("mkdocstrings")
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path)],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(tmp_path)],
         capture_output=True,
         text=True,
         check=False,
@@ -113,3 +115,26 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert (
         "corruption_error_of_pictures" in (tmp_path / "api" / "metrics" / "index.html").read_text()
     )
+
+
+@pytest.mark.parametrize(
+    ("script", "page"),
+    [("own_pictures", "own-pictures"), ("new_method", "new-method")],
+)
+def test_a_tutorial_is_what_its_script_says(
+    script: str, page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its code, and the words around it; what it printed is made anew by `make docs`."""
+    generate = runpy.run_path(str(ROOT / "docs" / "generate.py"))
+    monkeypatch.chdir(tmp_path)
+    try:
+        text = generate["tutorial"](script)
+    except InputError as problem:
+        pytest.skip(f"cannot be fetched here: {problem}")
+
+    def without_output(page: str) -> str:
+        return re.sub(r"```text\n.*?```\n", "", page, flags=re.DOTALL)
+
+    stored = (ROOT / "docs" / "guides" / f"{page}.md").read_text()
+    assert without_output(stored) == without_output(text)
+    assert stored.count("```text") == text.count("```text") > 0
