@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shiftbed.models._torchvision import import_torchvision
-from shiftbed.models.geometry import Fit, Geometry, Interpolation
+from shiftbed.models.geometry import Fit, Geometry, Interpolation, ten_crops
 from shiftbed.models.loading import ModelLike, expand, list_models, load
 from shiftbed.models.model import Model
 from shiftbed.models.options import Options
@@ -23,4 +23,5 @@ __all__ = [
     "load",
     "read_tags",
     "source",
+    "ten_crops",
 ]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from shiftbed.errors import InputError
 
-__all__ = ["Fit", "Geometry", "Interpolation"]
+__all__ = ["Fit", "Geometry", "Interpolation", "ten_crops"]
 
 Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"]
 Fit = Literal["shorter", "squash", "cover", "contain"]
@@ -56,7 +56,7 @@ class Geometry:
         if self.resize is not None:
             if self.size is not None:
                 picture = _middle(picture, self.resize, self.fit)
-            picture = self._resized(picture, self.resize)
+            picture = self._resized(picture, self.resize, self.fit)
         if self.size is not None:
             picture = _cropped(picture, self.size, self)
         return np.ascontiguousarray(picture)
@@ -72,15 +72,65 @@ class Geometry:
         return f"{size} from {self.fit} {max(self.resize)}, {self.interpolation}{how}"
 
     def _resized(
-        self, picture: npt.NDArray[np.uint8], resize: tuple[int, int]
+        self, picture: npt.NDArray[np.uint8], resize: tuple[int, int], fit: Fit
     ) -> npt.NDArray[np.uint8]:
         height, width = picture.shape[:2]
-        wanted = _fitted(height, width, resize, self.fit)
+        wanted = _fitted(height, width, resize, fit)
         if wanted == (height, width):
             return picture
         if self.antialias:
             return _resized_by_pillow(picture, wanted, self.interpolation)
         return _resized_by_opencv(picture, wanted, self.interpolation)
+
+
+#: How far the corner crops look beyond a model's own view where its geometry leaves no room:
+#: the part of the picture that 224 of 256 pixels are.
+_ROOM = 8 / 7
+
+
+def ten_crops(geometry: Geometry, picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return ten views of a picture, uint8 (10, H, W, C): in the middle, the corners, mirrored.
+
+    The first is what the model sees otherwise; the next four are crops of the same size from
+    the corners of the resized picture; then come the mirror images of these five. Where a
+    geometry resizes to the crop's own size, or not at all, the corners are those of the
+    picture enlarged by 8/7.
+
+    >>> import numpy as np
+    >>> picture = np.random.default_rng(0).integers(0, 256, (60, 90, 3), np.uint8)
+    >>> standard = Geometry((28, 28), (32, 32))
+    >>> crops = ten_crops(standard, picture)
+    >>> crops.shape, bool((crops[0] == standard.apply(picture)).all())
+    ((10, 28, 28, 3), True)
+    >>> bool((crops[5:] == crops[:5, :, ::-1]).all())
+    True
+    """
+    own = geometry.apply(picture)
+    height, width = own.shape[:2]
+    whole = _with_room(geometry, picture, (height, width))
+    down, right = whole.shape[0] - height, whole.shape[1] - width
+    corners = [
+        whole[top : top + height, left : left + width] for top in (0, down) for left in (0, right)
+    ]
+    five = np.stack([own, *corners])
+    return np.concatenate([five, five[:, :, ::-1]])
+
+
+def _with_room(
+    geometry: Geometry, picture: npt.NDArray[np.uint8], size: tuple[int, int]
+) -> npt.NDArray[np.uint8]:
+    """Return a picture resized as a geometry does, not cropped, and larger than ``size``."""
+    picture = _with_channels(picture, geometry.channels)
+    resize, fit = geometry.resize, geometry.fit
+    if geometry.size is None or resize is None:
+        if geometry.size is not None and all(np.greater(picture.shape[:2], size)):
+            return picture
+        fit, resize = "squash", size
+    if any(np.less_equal(resize, size)):
+        resize = round(size[0] * _ROOM), round(size[1] * _ROOM)
+    whole = geometry._resized(_middle(picture, resize, fit), resize, fit)
+    height, width = (max(pair) for pair in zip(size, whole.shape[:2], strict=True))
+    return _cropped(whole, (height, width), geometry)
 
 
 #: A picture that would have more pixels when resized is cut first: one row of 10,000 pixels
