@@ -325,7 +325,7 @@ MISTAKES = {
     "a thing that is not kept": (evaluated("--keep", "logit"), ["did you mean logits"]),
     "a backend that there is not": (
         evaluated("--backend", "onnx"),
-        ["no backend 'onnx'", "onnxruntime"],
+        ["no backend 'onnx'", "onnxruntime", "openvino"],
     ),
     "a way to combine that there is not": (
         evaluated("--combine", "maximum"),

@@ -223,7 +223,9 @@ def test_sklearn(photos: Path, tmp_path: Path) -> None:
     agrees(run, "mine", photos, (shape, classify))
 
 
-def test_onnxruntime_as_a_backend_gives_the_same_classes(photos: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", ["onnxruntime", "openvino"])
+def test_a_backend_gives_the_same_classes(photos: Path, tmp_path: Path, backend: str) -> None:
+    pytest.importorskip(backend)
     from shiftbed.models._torchvision import import_torchvision
 
     network = spread(import_torchvision().models.squeezenet1_1(num_classes=5))
@@ -232,7 +234,7 @@ def test_onnxruntime_as_a_backend_gives_the_same_classes(photos: Path, tmp_path:
         sb.evaluate(
             {"mine": network}, SETTINGS, photos, results=tmp_path / name, backend=name, **options
         )
-        for name in ("torch", "onnxruntime")
+        for name in ("torch", backend)
     ]
     for setting in ("photos", "photos+contrast.3"):
         one, two = (run.predictions("mine", setting) for run in runs)
@@ -244,6 +246,51 @@ def test_onnxruntime_as_a_backend_gives_the_same_classes(photos: Path, tmp_path:
             SETTINGS,
             photos,
             results=tmp_path / "torch",
-            backend="onnxruntime",
+            backend=backend,
             **options,
         )
+
+
+def test_openvino_computes_in_float32_whatever_the_cpu_can() -> None:
+    pytest.importorskip("openvino")
+    from shiftbed.models import load
+    from shiftbed.models._torchvision import import_torchvision
+    from shiftbed.run import on_backend
+
+    network = spread(import_torchvision().models.squeezenet1_1(num_classes=5))
+    model = load(network, size=64)
+    batch = np.random.default_rng(0).integers(0, 256, (32, 64, 64, 3), np.uint8)
+    expected = model.logits(batch)
+    one = on_backend(model, "openvino", 1)
+    # bfloat16 keeps 8 bits: it would be off by thousandths of the largest.
+    assert np.abs(one.logits(batch) - expected).max() < 1e-5 * np.abs(expected).max()
+    # Nor does the size of a batch, an earlier answer or the number of threads matter.
+    first = one.logits(batch)
+    np.testing.assert_array_equal(one.logits(batch[:5]), first[:5])
+    np.testing.assert_array_equal(one.logits(batch), first)
+    np.testing.assert_array_equal(on_backend(model, "openvino", 2).logits(batch), first)
+
+
+@pytest.mark.parametrize(
+    ("backend", "absent", "extra"),
+    [
+        ("openvino", "openvino", "openvino"),
+        ("openvino", "onnx", "openvino"),
+        ("onnxruntime", "onnxruntime", "onnx"),
+        ("onnxruntime", "onnx", "onnx"),
+    ],
+)
+def test_a_backend_that_is_not_installed_says_how_to_get_it(
+    backend: str, absent: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    import torch
+
+    from shiftbed.models import load
+    from shiftbed.run import on_backend
+
+    model = load(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 2)), size=2)
+    monkeypatch.setitem(sys.modules, absent, None)
+    with pytest.raises(sb.InputError, match=rf"shiftbed\[{extra}\]"):
+        on_backend(model, backend)

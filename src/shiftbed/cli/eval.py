@@ -117,7 +117,7 @@ def evaluate(
         str | None,
         typer.Option(
             "--backend",
-            help="torch, or onnxruntime: the same precision, faster on most CPUs.",
+            help="torch; onnxruntime or openvino: the same precision, faster on most CPUs.",
             rich_help_panel=_HOW,
         ),
     ] = None,

@@ -143,8 +143,8 @@ def evaluate(
     names to these. ``settings`` are names, patterns or suites; ``data`` is the image set that
     those without one apply to; without settings, the pictures of ``data`` as they are.
     What is in ``results`` already is not computed again. ``keep=["logits"]`` keeps these too.
-    ``backend="onnxruntime"`` computes torch networks faster on most CPUs. A picture that cannot
-    be read is listed and not counted; with ``strict``, it ends the run.
+    ``backend="onnxruntime"`` or ``"openvino"`` computes torch networks faster on most CPUs. A
+    picture that cannot be read is listed and not counted; with ``strict``, it ends the run.
     ``options`` override what the models say of themselves, as ``size=224`` or
     ``device="cuda"``.
 

@@ -13,6 +13,7 @@ _PACKAGES = (
     "numpy",
     "onnxruntime",
     "opencv-python-headless",
+    "openvino",
     "pillow",
     "pyarrow",
     "scikit-learn",
