@@ -187,7 +187,11 @@ MISTAKES: list[tuple[str, Callable[[], object], str]] = [
     ("transform pair", lambda: Corruption("fog", 3)((PICTURE, 1)), "but tuple was given"),
     ("RGBA", lambda: Corruption("fog", 3)(Image.new("RGBA", (9, 9))), "mode 'RGBA' was given"),
     ("P", lambda: Corruption("fog", 3)(Image.new("P", (9, 9))), "mode 'P' was given"),
-    ("I;16", lambda: Corruption("fog", 3)(Image.new("I;16", (9, 9))), "mode 'I;16' was given"),
+    (
+        "I;16",
+        lambda: Corruption("fog", 3)(Image.new("I;16", (9, 9))),
+        "mode 'I;16' was given; more than 8",
+    ),
     ("CMYK", lambda: Corruption("fog", 3)(Image.new("CMYK", (9, 9))), ".convert('RGB')"),
 ]
 

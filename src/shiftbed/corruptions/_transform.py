@@ -130,9 +130,11 @@ def _to_array(picture: Any) -> Any:
     if mode in ("L", "RGB"):
         return np.asarray(picture)
     if mode is not None:
-        raise InputError(
-            f"a PIL picture of mode {mode!r} was given; convert it first, with .convert('RGB')"
-        )
+        if mode.startswith(("I", "F")):  # Pillow would cut off what is above 255
+            advice = "more than 8 bits are not supported: scale it to 0..255 and convert it to L"
+        else:
+            advice = "convert it first, with .convert('RGB')"
+        raise InputError(f"a PIL picture of mode {mode!r} was given; {advice}")
     raise InputError(
         "a picture is a uint8 NumPy array, a PIL picture or a torch tensor, but "
         f"{type(picture).__name__} was given"
