@@ -55,7 +55,7 @@ def corrupt(
     spec = _registry.get(name, variant)
     arguments = spec.arguments(severity)
     _check_options(spec, options)
-    _check_picture(picture)
+    check_picture(picture)
     if picture.ndim == 4:
         keys = _batch_keys(key, len(picture))
     elif isinstance(key, str):
@@ -118,7 +118,8 @@ def _check_options(spec: _registry.Spec, options: dict[str, Any]) -> None:
             raise InputError(f"{spec.name} has no option {option!r}; {takes}")
 
 
-def _check_picture(picture: object) -> None:
+def check_picture(picture: object) -> None:
+    """Refuse what is no uint8 picture, or batch of pictures, with channels last."""
     if not isinstance(picture, np.ndarray):
         raise InputError(
             f"a picture is a uint8 NumPy array, but a {type(picture).__name__} was given; "

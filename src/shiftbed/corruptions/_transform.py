@@ -46,7 +46,7 @@ class Corruption:
 
     def __call__(self, picture: Any, *rest: Any, key: str | None = None) -> Any:
         """Return the corrupted picture, followed by the other arguments if there are any."""
-        array = _to_array(picture)
+        array = as_array(picture)
         if key is None:
             key = hashlib.blake2b(np.ascontiguousarray(array).data, digest_size=16).hexdigest()
         corrupted = corrupt(
@@ -58,7 +58,7 @@ class Corruption:
             key=key,
             **self.options,
         )
-        result = _like(corrupted, picture)
+        result = like(corrupted, picture)
         return (result, *rest) if rest else result
 
 
@@ -107,7 +107,8 @@ def _is_tensor(picture: object) -> bool:
     )
 
 
-def _to_array(picture: Any) -> Any:
+def as_array(picture: Any) -> Any:
+    """Return a picture of any kind as an array, channels last."""
     if isinstance(picture, np.ndarray):
         if picture.ndim == 4:
             raise InputError(
@@ -141,7 +142,7 @@ def _to_array(picture: Any) -> Any:
     )
 
 
-def _like(array: Any, picture: Any) -> Any:
+def like(array: Any, picture: Any) -> Any:
     """Return the array as what the picture was."""
     if isinstance(picture, np.ndarray):
         return array

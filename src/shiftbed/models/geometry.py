@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from shiftbed.errors import InputError
 
-__all__ = ["Fit", "Geometry", "Interpolation", "ten_crops"]
+__all__ = ["ROOM", "Fit", "Geometry", "Interpolation", "ten_crops"]
 
 Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"]
 Fit = Literal["shorter", "squash", "cover", "contain"]
@@ -85,7 +85,7 @@ class Geometry:
 
 #: How far the corner crops look beyond a model's own view where its geometry leaves no room:
 #: the part of the picture that 224 of 256 pixels are.
-_ROOM = 8 / 7
+ROOM = 8 / 7
 
 
 def ten_crops(geometry: Geometry, picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -127,7 +127,7 @@ def _with_room(
             return picture
         fit, resize = "squash", size
     if any(np.less_equal(resize, size)):
-        resize = round(size[0] * _ROOM), round(size[1] * _ROOM)
+        resize = round(size[0] * ROOM), round(size[1] * ROOM)
     whole = geometry._resized(_middle(picture, resize, fit), resize, fit)
     height, width = (max(pair) for pair in zip(size, whole.shape[:2], strict=True))
     return _cropped(whole, (height, width), geometry)
