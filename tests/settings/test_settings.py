@@ -182,7 +182,7 @@ def test_listing_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         ("zzz*", MINE, "no image set or suite 'zzz.*'"),
         ("mine+{fog", MINE, "opens a brace that is never closed"),
         ("mine", [MINE, MINE], "two of the image sets given are called 'mine'"),
-        ("x/y+fog.1", None, "x/y does not exist; give a folder"),
+        ("x/y+fog.1", None, "x/y does not exist; expected a folder"),
         ([], MINE, "names no setting"),
         ("", MINE, "names no setting"),
     ],

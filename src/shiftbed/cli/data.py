@@ -200,7 +200,7 @@ def subtypes(
 
     opened = open_set(images)
     if not isinstance(opened, FileSet) or not isinstance(opened.root, Path):
-        raise InputError(f"{images} is no folder of picture files, which this needs")
+        raise InputError(f"{images} is no set of picture files, which this needs")
     if (hold_out is None) == (seen is None):
         raise InputError("say which subtypes are unseen: either --hold-out N or --seen LIST")
     parents = read_hierarchy(hierarchy)

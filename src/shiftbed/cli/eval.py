@@ -33,8 +33,8 @@ def evaluate(
         typer.Option(
             "--data",
             "-d",
-            help="An image set: a folder with one folder per class, an .npz, or a known set. "
-            "NAME=PATH names it. Repeatable.",
+            help="An image set: a folder with one folder per class, a table, arrays, shards, "
+            "hf:NAME:SPLIT, or a known set. NAME=PATH names it. Repeatable.",
         ),
     ] = None,
     suite: Annotated[

@@ -8,6 +8,7 @@ from shiftbed.data.catalogue import SetInfo, image_set, list_sets, open_set, set
 from shiftbed.data.described import Description, open_described, read_card, write_card
 from shiftbed.data.files import FileSet, found_path, read_text
 from shiftbed.data.folder import image_folder
+from shiftbed.data.huggingface import Dataset, is_dataset
 from shiftbed.data.imagenet import imagenet_classes, imagenet_names
 from shiftbed.data.sets import ImageSet, Labels, Picture, UnreadablePicture, digest
 from shiftbed.data.spaces import ClassSpace, match_classes, read_class_map
@@ -20,6 +21,7 @@ __all__ = [
     "ClassMap",
     "ClassSpace",
     "Combine",
+    "Dataset",
     "Description",
     "FileSet",
     "Frames",
@@ -37,6 +39,7 @@ __all__ = [
     "image_set",
     "imagenet_classes",
     "imagenet_names",
+    "is_dataset",
     "labelled_files",
     "list_sets",
     "match_classes",

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from shiftbed.data.sets import Labels, Picture, digest
 from shiftbed.errors import InputError
 
-__all__ = ["ArraySet", "read_idx", "read_npz"]
+__all__ = ["ArraySet", "plain_array", "read_idx", "read_npy", "read_npz"]
 
 
 class ArraySet:
@@ -104,7 +104,9 @@ class ArraySet:
         return self._hash
 
 
-def read_npz(path: str | Path, name: str | None = None) -> ArraySet:
+def read_npz(
+    path: str | Path, name: str | None = None, classes: Sequence[str] | None = None
+) -> ArraySet:
     """Read pictures from an ``.npz`` file: ``images``, and ``labels``, ``classes``, ``ids``."""
     path = Path(path)
     try:
@@ -123,7 +125,35 @@ def read_npz(path: str | Path, name: str | None = None) -> ArraySet:
         key: [str(item) for item in held[key]] if key in held else None
         for key in ("classes", "ids")
     }
+    if classes is not None:
+        texts["classes"] = list(classes)
     return ArraySet(name or path.stem, held["images"], held.get("labels"), **texts)
+
+
+def read_npy(
+    path: str | Path, name: str | None = None, classes: Sequence[str] | None = None
+) -> ArraySet:
+    """Read pictures from an ``.npy`` file, and their labels from the one beside it.
+
+    That is ``test_labels.npy`` for ``test_images.npy``, and ``labels.npy`` for any other name.
+    """
+    path = Path(path)
+    beside = path.with_name(path.name.replace("images", "labels"))
+    if beside == path or not beside.is_file():
+        beside = path.with_name("labels.npy")
+    labels = plain_array(beside) if beside.is_file() and beside != path else None
+    return ArraySet(name or path.stem, plain_array(path), labels, classes)
+
+
+def plain_array(path: Path) -> npt.NDArray[np.generic]:
+    """Read an array from an ``.npy`` file, where it lies, or say in a sentence why not."""
+    try:
+        array: npt.NDArray[np.generic] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist") from None
+    except (OSError, ValueError, EOFError) as problem:
+        raise InputError(f"{path} is not a plain .npy array ({problem})") from None
+    return array
 
 
 def read_idx(path: str | Path) -> npt.NDArray[np.uint8]:

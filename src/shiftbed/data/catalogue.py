@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,13 +10,13 @@ from pathlib import Path
 
 from shiftbed import _plugins
 from shiftbed.assets import cache_dir
-from shiftbed.data.arrays import read_npz
 from shiftbed.data.card import Card, card_of
 from shiftbed.data.described import open_described, read_card
 from shiftbed.data.files import found_path
-from shiftbed.data.folder import CARD_FILE, image_folder
+from shiftbed.data.folder import CARD_FILE
+from shiftbed.data.huggingface import Dataset, is_dataset
+from shiftbed.data.own import OWN, open_own
 from shiftbed.data.sets import ImageSet
-from shiftbed.data.table import labelled_files
 from shiftbed.errors import InputError, unknown
 
 __all__ = [
@@ -201,8 +202,10 @@ def _described() -> dict[str, SetInfo]:
     return found
 
 
-def open_set(given: ImageSet | str | Path, *, name: str | None = None) -> ImageSet:
-    """Return an image set: one known by name, a folder, a table, a file of arrays, or itself.
+def open_set(given: ImageSet | Dataset | str | Path, *, name: str | None = None) -> ImageSet:
+    """Return an image set: one known by name, the user's own in any of its forms, or itself.
+
+    These are a folder, a table, arrays, WebDataset shards, and data sets of Hugging Face's.
 
     >>> import numpy as np
     >>> from shiftbed.data import ArraySet
@@ -217,26 +220,26 @@ def open_set(given: ImageSet | str | Path, *, name: str | None = None) -> ImageS
         if getattr(images, "card", None) is None:
             vars(images)["card"] = known[given].card
         return images
-    path = found_path(given)
+    path = None if is_dataset(given) else found_path(given)
     if path is not None and path.name == CARD_FILE:
         path = path.parent
-    if path is not None and path.is_dir():
-        if (path / CARD_FILE).is_file():
-            return open_described(path, name=name)
-        return image_folder(path, name=name)
-    if path is not None:
-        suffix = path.suffix.lower()
-        if suffix == ".npz":
-            return read_npz(path, name)
-        if suffix in (".csv", ".tsv", ".parquet"):
-            return labelled_files(path, name=name)
-        raise InputError(
-            f"{given} is a file that is no image set; expected a folder of pictures, a table of "
-            "them (.csv, .tsv or .parquet), or an .npz file with 'images' and 'labels'"
-        )
+    if path is not None and (path / CARD_FILE).is_file():
+        return open_described(path, name=name)
+    own = open_own(given, name)
+    if own is not None:
+        return own
     if "/" in str(given) or isinstance(given, Path):
+        near = _beside(Path(str(given)))
+        hint = f" (did you mean {near}?)" if near is not None else ""
         raise InputError(
-            f"{given} does not exist; give a folder with one folder per class, an .npz file, or "
-            f"one of {', '.join(known)}"
+            f"{given} does not exist{hint}; {OWN}, or a name that `shiftbed list sets` shows"
         )
     raise unknown("image set or folder", str(given), known)
+
+
+def _beside(path: Path) -> Path | None:
+    """Return what a path that is not there was perhaps meant to be."""
+    around = found_path(path.parent)
+    names = [one.name for one in around.iterdir()] if around and around.is_dir() else []
+    near = difflib.get_close_matches(path.name, names, n=1)
+    return path.with_name(near[0]) if near else None

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 from shiftbed.data.card import Card, ClassMap, Combine, named_classes
-from shiftbed.data.files import read_text
-from shiftbed.data.folder import CARD_FILE, image_folder
+from shiftbed.data.files import FileSet, read_text
+from shiftbed.data.folder import CARD_FILE
+from shiftbed.data.own import OWN, open_own
 from shiftbed.data.sets import ImageSet
 from shiftbed.data.table import labelled_files
 from shiftbed.errors import InputError, unknown
@@ -157,6 +158,7 @@ def open_described(folder: Path, *, name: str | None = None) -> ImageSet:
         }
         card = replace(known.card, **(own | ({"name": name} if name else {})))
         return read_placed(known, folder / told.pictures, card)
+    images: ImageSet | None
     if told.labels is not None:
         images = labelled_files(
             folder / told.labels,
@@ -166,8 +168,15 @@ def open_described(folder: Path, *, name: str | None = None) -> ImageSet:
             several=told.card.score == "map",
         )
     else:
-        images = image_folder(
-            folder / told.pictures, name=name or told.card.name, classes=told.classes
+        where = folder / told.pictures
+        images = open_own(where, name or told.card.name, told.classes)
+        if images is None:
+            raise InputError(f"{folder / CARD_FILE} says that the pictures are {where}; {OWN}")
+    if isinstance(images, FileSet):
+        images.orient, images.border = told.orient, told.border
+    elif told.orient or told.border:
+        raise InputError(
+            f"{folder / CARD_FILE} has orient or border, which are for files of pictures"
         )
-    images.orient, images.border, images.card = told.orient, told.border, told.card
+    vars(images)["card"] = told.card
     return images

@@ -11,12 +11,33 @@ import numpy as np
 from shiftbed.data.files import FileSet, found_path
 from shiftbed.errors import InputError, unknown
 
-__all__ = ["CARD_FILE", "folder_name", "image_folder", "order"]
+__all__ = [
+    "CARD_FILE",
+    "PICTURE_SUFFIXES",
+    "folder_name",
+    "image_folder",
+    "order",
+    "plain_name",
+    "split_name",
+]
 
 #: The file that makes a folder of pictures a described set.
 CARD_FILE = "set.toml"
 #: What stands beside pictures in folders; nobody meant it as one.
 _LITTER = {"thumbs.db", "desktop.ini", CARD_FILE}
+#: Of files that are meant as pictures.
+PICTURE_SUFFIXES = {
+    ".jpg",
+    ".jpeg",
+    ".png",
+    ".ppm",
+    ".bmp",
+    ".pgm",
+    ".tif",
+    ".tiff",
+    ".webp",
+    ".gif",
+}
 _SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing"}
 
 
@@ -74,16 +95,13 @@ def _check_labelled(path: Path, loose: list[str], classes: list[str]) -> None:
             f"{path} holds {' and '.join(splits)} rather than classes; "
             f"name one of them, as in {path / splits[-1]}"
         )
-    pictures = [name for name in loose if Path(name).suffix.casefold() in _SUFFIXES]
+    pictures = [name for name in loose if Path(name).suffix.casefold() in PICTURE_SUFFIXES]
     if pictures:
         raise InputError(
             f"{path} holds both class folders ({', '.join(classes[:3])}) and "
             f"{len(pictures)} loose pictures ({pictures[0]}), so it is not clear whether "
             "it is labelled; move the loose ones away, or into a class folder"
         )
-
-
-_SUFFIXES = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", ".gif"}
 
 
 def folder_name(path: Path) -> str:
@@ -93,12 +111,23 @@ def folder_name(path: Path) -> str:
     ('pets', 'pets-test', 'pets')
     """
     path = path.resolve()
-    split = path.name.casefold()
-    if split in _SPLITS and path.parent.name:
-        name = path.parent.name if split.startswith("val") else f"{path.parent.name}-{split}"
-    else:
-        name = path.name or "pictures"
-    # A name must be able to stand in a setting's name.
+    if path.name.casefold() in _SPLITS and path.parent.name:
+        return split_name(path.parent.name, path.name)
+    return plain_name(path.name or "pictures")
+
+
+def split_name(name: str, split: str) -> str:
+    """Return the name of a set's split: the set's own for the validation split."""
+    split = split.casefold()
+    return plain_name(name if split.startswith("val") else f"{name}-{split}")
+
+
+def plain_name(name: str) -> str:
+    """Return a name as it can stand in a setting's name.
+
+    >>> plain_name("country-New Zealand")
+    'country-New-Zealand'
+    """
     return "".join(char if char.isalnum() or char in "-_." else "-" for char in name)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from shiftbed.data.arrays import ArraySet
+from shiftbed.data.arrays import ArraySet, plain_array
 from shiftbed.data.card import Frames
 from shiftbed.data.files import FileSet
 from shiftbed.data.folder import image_folder
@@ -446,7 +446,7 @@ def cifar_c(corruption: str, severity: int, classes: Sequence[str], *folders: st
 
     def read(root: Path, name: str) -> ImageSet:
         root = inside(root, *folders)
-        pictures, labels = _npy(root / f"{corruption}.npy"), _npy(root / "labels.npy")
+        pictures, labels = plain_array(root / f"{corruption}.npy"), plain_array(root / "labels.npy")
         if len(pictures) % 5 or len(pictures) != len(labels):
             raise InputError(
                 f"{root / corruption}.npy has {len(pictures):,} pictures and labels.npy "
@@ -464,20 +464,14 @@ def mnist_c(corruption: str, *folders: str) -> Layout:
 
     def read(root: Path, name: str) -> ImageSet:
         folder = inside(root, *folders) / corruption
-        pictures, labels = _npy(folder / "test_images.npy"), _npy(folder / "test_labels.npy")
+        pictures, labels = (
+            plain_array(folder / "test_images.npy"),
+            plain_array(folder / "test_labels.npy"),
+        )
         digits = [str(digit) for digit in range(10)]
         return ArraySet(name, pictures, labels.astype(np.int64), digits)
 
     return read
-
-
-def _npy(path: Path) -> Any:
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist") from None
-    except (OSError, ValueError, EOFError) as problem:
-        raise InputError(f"{path} is not a plain .npy array ({problem})") from None
 
 
 def tiny_val(root: Path, name: str) -> ImageSet:

@@ -11,6 +11,7 @@ from pathlib import Path
 from shiftbed.assets import placed
 from shiftbed.data.card import Card
 from shiftbed.data.described import Description, write_card
+from shiftbed.data.folder import plain_name
 from shiftbed.data.table import LABEL, PICTURE, find_column, labels_of, read_table
 from shiftbed.errors import InputError, unknown
 
@@ -139,7 +140,7 @@ def write_splits(
     several = any(len({row.picture for row in split}) < len(split) for split in splits.values())
     folders = []
     for name, split in splits.items():
-        folder = output / f"{card.name}.{_plain(name)}"
+        folder = output / f"{card.name}.{plain_name(name)}"
         if folder.exists():
             raise InputError(f"{folder} is there already; remove it, or write elsewhere")
         compared = f"{card.name}.{clean}" if clean in splits and name != clean else None
@@ -166,12 +167,3 @@ def write_splits(
             )
         folders.append(folder)
     return folders
-
-
-def _plain(name: str) -> str:
-    """Return a split's name as it can stand in a setting's name.
-
-    >>> _plain("country-New Zealand")
-    'country-New-Zealand'
-    """
-    return "".join(char if char.isalnum() or char in "-_." else "-" for char in name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,20 @@ import numpy as np
 from shiftbed.data.card import Frames
 from shiftbed.data.files import FileSet
 from shiftbed.data.sets import Labels
-from shiftbed.errors import InputError
+from shiftbed.errors import InputError, unknown
 
-__all__ = ["LABEL", "PICTURE", "find_column", "labelled_files", "labels_of", "read_table"]
+__all__ = [
+    "LABEL",
+    "PICTURE",
+    "find_column",
+    "labelled",
+    "labelled_files",
+    "labels_of",
+    "read_table",
+]
 
 #: What the columns may be called; the first is what shiftbed's own tables say.
-PICTURE = ("picture", "path", "file", "filename", "file_name", "image", "filepath")
+PICTURE = ("picture", "path", "file", "filename", "file_name", "image", "img", "filepath")
 LABEL = ("label", "class", "category", "labels")
 _SEPARATOR = ";"
 
@@ -93,9 +101,9 @@ def labelled_files(
             found += [one for one in labels_of(columns[label][row], label) if one not in found]
         if "frame_set" in columns:
             offsets[key] = _offset(columns, row, path)
-    given = list(listed.values())
-    known = tuple(classes) if classes is not None else _named(given)
-    labels = None if label is None else _table(given, known, several, path)
+    known, labels = tuple(classes or ()), None
+    if label is not None:
+        known, labels = labelled(list(listed.values()), classes, path, several=several)
     frames = None
     if "frame_set" in columns:
         frames = Frames(
@@ -111,7 +119,7 @@ def labelled_files(
     )
 
 
-def find_column(columns: dict[str, list[Any]], names: Sequence[str]) -> str | None:
+def find_column(columns: Iterable[str], names: Sequence[str]) -> str | None:
     """Return the column that is called by one of some names."""
     by_name = {name.casefold(): name for name in columns}
     return next((by_name[name] for name in names if name in by_name), None)
@@ -142,27 +150,33 @@ def _offset(columns: dict[str, list[Any]], row: int, path: Path) -> int:
         ) from None
 
 
-def _named(given: Sequence[Sequence[str]]) -> tuple[str, ...]:
+def labelled(
+    given: Sequence[Sequence[str]],
+    classes: Sequence[str] | None,
+    where: str | Path,
+    *,
+    several: bool = False,
+) -> tuple[tuple[str, ...], Labels]:
+    """Return the classes, and pictures' labels as indices, or as truth values if any has several.
+
+    >>> classes, labels = labelled([["dog"], [], ["cat"]], None, "a list")
+    >>> classes, labels.tolist()
+    (('cat', 'dog'), [1, -1, 0])
+    """
     from shiftbed.data.folder import order
 
-    return tuple(sorted({one for found in given for one in found}, key=order))
-
-
-def _table(
-    given: Sequence[Sequence[str]], classes: Sequence[str], several: bool, path: Path
-) -> Labels:
-    place = {name: index for index, name in enumerate(classes)}
-    strange = next((one for found in given for one in found if one not in place), None)
+    named = sorted({one for found in given for one in found}, key=order)
+    known = tuple(named if classes is None else classes)
+    place = {name: index for index, name in enumerate(known)}
+    strange = next((one for one in named if one not in place), None)
     if strange is not None:
-        from shiftbed.errors import unknown
-
-        raise unknown(f"class (a label in {path})", strange, classes)
-    if not classes:
-        raise InputError(f"{path} has a column of labels, and all of them are empty")
+        raise unknown(f"class (a label in {where})", strange, known)
+    if not known:
+        raise InputError(f"{where} has a column of labels, and all of them are empty")
     if several or any(len(found) > 1 for found in given):
-        truth = np.zeros((len(given), len(classes)), np.bool_)
+        truth = np.zeros((len(given), len(known)), np.bool_)
         for row, found in enumerate(given):
             truth[row, [place[one] for one in found]] = True
-        return truth
+        return known, truth
     # A picture that has no label is shown to models, and not counted.
-    return np.array([place[found[0]] if found else -1 for found in given], np.int64)
+    return known, np.array([place[found[0]] if found else -1 for found in given], np.int64)

@@ -15,11 +15,13 @@ __all__ = ["TarFiles"]
 class TarFiles:
     """The files in some tars by their names there; each is read by its place, in any thread."""
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(self, paths: Sequence[Path], *, prefixed: bool = False) -> None:
+        #: With ``prefixed``, names begin with the tar's own, so that tars may hold the same.
         self.paths = tuple(paths)
         self._places: dict[str, tuple[Path, int, int]] = {}
         for path in self.paths:
             for name, start, size in _members(path):
+                name = f"{path.stem}/{name}" if prefixed else name
                 if name in self._places:
                     raise InputError(f"{path} and {self._places[name][0]} both hold {name}")
                 self._places[name] = (path, start, size)

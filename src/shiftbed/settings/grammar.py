@@ -2,67 +2,9 @@
 
 from __future__ import annotations
 
-from shiftbed.errors import InputError
+from shiftbed._braces import expand_braces
 
 __all__ = ["expand_braces", "split_pattern"]
-
-_LIMIT = 100_000
-_DEPTH = 20
-
-
-def expand_braces(pattern: str) -> list[str]:
-    """Return what a pattern with braces stands for, in order, as a shell does.
-
-    >>> expand_braces("mnist-test+{clean,fog,rotate}")
-    ['mnist-test+clean', 'mnist-test+fog', 'mnist-test+rotate']
-    >>> expand_braces("photos+{fog,snow}.{1..3}")[:4]
-    ['photos+fog.1', 'photos+fog.2', 'photos+fog.3', 'photos+snow.1']
-    """
-    return _expanded(pattern, pattern, 0)
-
-
-def _expanded(text: str, pattern: str, depth: int) -> list[str]:
-    head, opened, rest = text.partition("{")
-    if "}" in head:
-        raise InputError(f"the pattern {pattern!r} closes a brace that was never opened")
-    if not opened:
-        return [text]
-    parts, tail = _split(rest, pattern)
-    if depth > _DEPTH:
-        raise InputError(f"the pattern {pattern!r} has braces within braces without end")
-    middles = [name for part in parts for name in _expanded(part, pattern, depth + 1)]
-    tails = _expanded(tail, pattern, depth + 1)
-    if len(middles) * len(tails) > _LIMIT:
-        raise InputError(f"the pattern {pattern!r} stands for more than {_LIMIT:,} names")
-    return [head + middle + end for middle in middles for end in tails]
-
-
-def _split(rest: str, pattern: str) -> tuple[list[str], str]:
-    """Return the alternatives of an opened brace, and what follows its end."""
-    depth, start, parts = 0, 0, []
-    for position, char in enumerate(rest):
-        if char == "{":
-            depth += 1
-        elif char == "}" and depth:
-            depth -= 1
-        elif char in ",}" and not depth:
-            parts.append(rest[start:position])
-            start = position + 1
-            if char == "}":
-                return _range(parts), rest[start:]
-    raise InputError(f"the pattern {pattern!r} opens a brace that is never closed")
-
-
-def _range(parts: list[str]) -> list[str]:
-    """Return the numbers that ``1..5`` stands for, or the alternatives themselves."""
-    first, dots, last = parts[0].partition("..")
-    if len(parts) > 1 or not (dots and first.isdecimal() and last.isdecimal()):
-        return parts
-    if max(len(first), len(last)) > 4:
-        raise InputError(f"the range {parts[0]} is too long")
-    low, high = int(first), int(last)
-    step = 1 if low <= high else -1
-    return [str(number) for number in range(low, high + step, step)]
 
 
 def split_pattern(pattern: str) -> tuple[str, str | None]:

@@ -11,10 +11,12 @@ from shiftbed.attacks import Attack, attack_kinds, attacks_named, is_attack
 from shiftbed.data import (
     ClassMap,
     Combine,
+    Dataset,
     ImageSet,
     card_of,
     check_score,
     found_path,
+    is_dataset,
     list_sets,
     open_set,
     read_class_map,
@@ -26,7 +28,7 @@ from shiftbed.settings.suites import Suite, list_suites
 
 __all__ = ["DataLike", "list_settings", "resolve"]
 
-ImagesLike = ImageSet | str | Path
+ImagesLike = ImageSet | Dataset | str | Path
 #: What ``data=`` takes: one image set, several, or several by the names they should have.
 DataLike = ImagesLike | Sequence[ImagesLike] | Mapping[str, ImagesLike]
 
@@ -206,13 +208,14 @@ def _named(data: DataLike | None) -> list[tuple[str | None, ImagesLike]]:
         return []
     if isinstance(data, Mapping):
         return list(data.items())
-    if isinstance(data, (str, Path, ImageSet)):
-        data = [data]
+    if is_dataset(data):
+        return [(None, data)]
+    several = [data] if isinstance(data, (str, Path, ImageSet)) else data
     named: list[tuple[str | None, ImagesLike]] = []
-    for one in data:
+    for one in several:
         name, equals, path = one.partition("=") if isinstance(one, str) else ("", "", "")
         whole = isinstance(one, str) and found_path(one) is not None
-        if equals and name and "/" not in name and not whole:
+        if equals and name and not set("/:") & set(name) and not whole:
             named.append((name, path))
         else:
             named.append((None, one))
