@@ -14,7 +14,7 @@ from shiftbed.errors import InputError, unknown
 
 __all__ = ["augmentation", "augmentation_names", "augmentations", "register"]
 
-_MODULES = ("mixing", "noise", "erasing", "restoring")
+_MODULES = ("deepaugment", "erasing", "mixing", "noise", "noise2net", "restoring", "style")
 
 Kind = TypeVar("Kind", bound=type[Augmentation])
 

@@ -59,9 +59,7 @@ def make(
     Run the same command again after an interruption: it does what is missing, and the result
     has the same bytes. Exit status 1 if some pictures could not be read.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
+    from shiftbed.cli._progress import progress
     from shiftbed.corruptions import stored
     from shiftbed.data import open_set
     from shiftbed.settings import Shift, resolve
@@ -80,19 +78,8 @@ def make(
     if len(variants) != 1:
         what = f"shifts of {' and '.join(variants)}" if variants else "no corruption"
         raise InputError(f"{suite} names {what}; a stored set is of one variant's corruptions")
-    console = Console(stderr=True)
-    bar = Progress(
-        "[progress.description]{task.description}",
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(compact=True),
-        console=console,
-        disable=quiet or not console.is_terminal,
-        transient=True,
-    )
-    task = bar.add_task("pictures", total=len(pictures) * len(shifts))
     try:
-        with bar:
+        with progress("pictures", len(pictures) * len(shifts), quiet) as watch:
             made = stored.make(
                 pictures,
                 output,
@@ -104,7 +91,7 @@ def make(
                 options=as_options(option),
                 workers=workers,
                 check=check,
-                watch=lambda done: bar.advance(task, done),
+                watch=watch,
             )
     except KeyboardInterrupt:
         print(
