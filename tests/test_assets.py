@@ -342,3 +342,40 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
         placed(tmp_path / "file" / "x"),
     ):
         pass
+
+
+def deb(folder: Path, files: Files) -> Path:
+    """Write a Debian package: an ``ar`` of a version, a part that is passed over, and a tar."""
+    inner = io.BytesIO()
+    with tarfile.open(fileobj=inner, mode="w:xz") as tar:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    parts = {"debian-binary": b"2.0\n", "control.tar.xz": b"odd", "data.tar.xz": inner.getvalue()}
+    path = folder / "pictures_1.0_all.deb"
+    with path.open("wb") as file:
+        file.write(b"!<arch>\n")
+        for name, content in parts.items():
+            size = f"{len(content):<10}"
+            file.write(f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{size}`\n".encode())
+            file.write(content + b"\n" * (len(content) % 2))
+    return path
+
+
+def test_a_debian_package(cache: Path, tmp_path: Path) -> None:
+    archive = deb(tmp_path, {"./usr/share/a.gz": b"abc", "./usr/share/b": b"other"})
+    package = Package("apt-get", "pictures=1.0", sha256_of(archive))
+    package.path.mkdir(parents=True)
+    archive.rename(package.path / archive.name)
+    folder = fetch_members(package, {"./usr/share/a.gz": "a.gz"}, tmp_path / "placed")
+    assert [one.name for one in folder.iterdir()] == ["a.gz"]
+    assert (folder / "a.gz").read_bytes() == b"abc"
+
+
+def test_a_debian_package_that_is_none(cache: Path) -> None:
+    package = Package("apt-get", "pictures=1.0", hashlib.sha256(b"no package").hexdigest())
+    package.path.mkdir(parents=True)
+    (package.path / "x.deb").write_bytes(b"no package")
+    with pytest.raises(InputError, match=r"x\.deb is no Debian package"):
+        fetch_members(package, {"a": "a"}, cache / "placed")

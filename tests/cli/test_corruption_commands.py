@@ -313,3 +313,26 @@ def test_the_program_ends_with_status_2_and_one_line(tmp_path):
     assert done.returncode == 2
     assert done.stderr == "shiftbed: no.jpg does not exist; expected a picture file\n"
     assert done.stdout == ""
+
+
+def test_what_is_known_of_a_set_and_what_is_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHIFTBED_DATA", str(tmp_path))
+    told = out("list", "sets", "imagenet-r")
+    for word in ("clean           imagenet-val.imagenet-r-classes", "ICCV 2021", "MIT", "fetch"):
+        assert word in told
+    facts = {row["set"]: row for row in json.loads(out("list", "sets", "icons-50*", "--json"))}
+    assert facts["icons-50"]["state"] == "by hand"
+    assert facts["icons-50.subtypes"]["state"] == "with icons-50"
+    assert "download Icons-50.npy" in facts["icons-50.subtypes"]["how to have it"]
+    assert facts["icons-50-rebuilt"]["state"] == "fetch"
+    assert all(row["licence"] and row["citation"] for row in facts.values())
+    (tmp_path / "sets" / "mine").mkdir(parents=True)
+    (tmp_path / "sets" / "mine" / "set.toml").write_text('about = "mine"\n')
+    assert "mine+fog.1\n" in (ready := out("list", "settings", "--ready"))
+    assert "imagenet" not in ready
+    listed = json.loads(
+        out("list", "settings", "mine", "imagenet-r", "objectnet", "his", "--state", "--json")
+    )
+    assert [row["state"] for row in listed] == ["ready", "fetch", "by hand", "yours"]

@@ -20,6 +20,26 @@ def show_rows(rows: list[dict[str, Any]], as_json: bool = False) -> None:
     print_parts([table])
 
 
+def show_facts(things: list[dict[str, Any]]) -> None:
+    """Print what is known of each thing, a fact to a line; what is not known is left out."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False, markup=False)
+    wide = max((len(name) for one in things for name in one), default=0)
+    for number, one in enumerate(things):
+        if number:
+            console.print()
+        table = Table.grid(padding=(0, 2))
+        table.add_column(min_width=wide)
+        table.add_column(overflow="fold")
+        for name, value in one.items():
+            text = ", ".join(value) if isinstance(value, list) else _text(value)
+            if text:
+                table.add_row(name, text)
+        console.print(table)
+
+
 def _text(value: object) -> str:
     """Return a value as people write it: yes or nothing, and 1-5 for a run of numbers.
 

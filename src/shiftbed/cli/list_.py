@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from shiftbed.cli._app import app
 from shiftbed.cli._options import Variant
-from shiftbed.cli._rows import show_rows
+from shiftbed.cli._rows import show_facts, show_rows
+from shiftbed.errors import unknown
 
 if TYPE_CHECKING:
     from shiftbed.data import SetInfo
@@ -58,23 +60,41 @@ def attacks(as_json: Json = False) -> None:
 
 
 @list_app.command("sets")
-def sets(as_json: Json = False) -> None:
-    """Show the image sets that are known by name; with --json, their licences and sources too."""
+def sets(
+    pattern: Annotated[
+        str | None,
+        typer.Argument(help="A name, or as in 'imagenet-*': all that is known of these sets."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the image sets that are known by name, and which of them are on this machine.
+
+    'fetch': the first use or `shiftbed fetch` brings it; 'by hand': a person has to. With a
+    name, also its licence, its source, its clean counterpart and how to have it.
+    """
     from shiftbed.data import list_sets
 
-    show_rows(
-        [
-            {
-                "set": info.name if as_json or not info.family else f"{info.family}.*",
-                "about": info.card.about,
-                "state": info.state,
-                # Too much for a table.
-                **(_more(info) if as_json else {}),
-            }
-            for info in (list_sets() if as_json else _one_of_each_family(list_sets()))
-        ],
-        as_json,
-    )
+    infos = list_sets()
+    if pattern is not None:
+        names = [info.name for info in infos]
+        infos = [info for info in infos if fnmatchcase(info.name, pattern)]
+        if not infos:
+            raise unknown("image set", pattern, names)
+    if as_json:
+        print(json.dumps([_facts(info) for info in infos], indent=1))
+    elif pattern is not None:
+        show_facts([_facts(info) for info in infos])
+    else:
+        show_rows(
+            [
+                {
+                    "set": f"{info.family}.*" if info.family else info.name,
+                    "about": info.card.about,
+                    "state": info.state,
+                }
+                for info in _one_of_each_family(infos)
+            ]
+        )
 
 
 @list_app.command("suites")
@@ -102,12 +122,25 @@ def settings(
         list[str] | None,
         typer.Argument(help="A suite, or as in 'imagenet-photos+{fog,snow}.*'; the known sets'."),
     ] = None,
+    state: Annotated[
+        bool, typer.Option("--state", help="Say which are ready, by a column beside the names.")
+    ] = False,
+    ready: Annotated[
+        bool, typer.Option("--ready", help="Only those whose pictures are on this machine.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show the names of settings, one per line."""
-    from shiftbed.settings import list_settings
+    from shiftbed.settings import list_settings, states_of
 
-    _lines(list_settings(patterns) if patterns else list_settings(), as_json)
+    names = list_settings(patterns) if patterns else list_settings()
+    states = states_of(names) if state or ready else {}
+    if ready:
+        names = [name for name in names if states[name] == "ready"]
+    if state:
+        show_rows([{"setting": name, "state": states[name]} for name in names], as_json)
+    else:
+        _lines(names, as_json)
 
 
 @list_app.command("models")
@@ -128,9 +161,12 @@ def _one_of_each_family(infos: list[SetInfo]) -> list[SetInfo]:
     return list({info.family or info.name: info for info in infos}.values())
 
 
-def _more(info: SetInfo) -> dict[str, object]:
+def _facts(info: SetInfo) -> dict[str, object]:
     card = info.card
     return {
+        "set": info.name,
+        "about": card.about,
+        "state": info.state,
         "variant": card.variant,
         "score": card.score,
         "clean": card.clean,

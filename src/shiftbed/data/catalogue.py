@@ -98,6 +98,8 @@ class SetInfo:
     @property
     def missing(self) -> str:
         """What to do to have it on this machine, in a sentence."""
+        if self.placed is not None and self.placed.base is not None:
+            return f"{self.name} is made of another set: {find_info(self.placed.base).missing}"
         fetch = self.family or self.name
         if self.placed is None or self.placed.archives:
             return f"{self.name} is not on this machine; `shiftbed fetch {fetch}` fetches it"

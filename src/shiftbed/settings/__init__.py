@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shiftbed.settings.grammar import expand_braces
-from shiftbed.settings.resolve import list_settings, resolve
+from shiftbed.settings.resolve import list_settings, resolve, states_of
 from shiftbed.settings.setting import Setting, Shift
 from shiftbed.settings.suites import Suite, add_suite, list_suites, suite
 
@@ -16,5 +16,6 @@ __all__ = [
     "list_settings",
     "list_suites",
     "resolve",
+    "states_of",
     "suite",
 ]

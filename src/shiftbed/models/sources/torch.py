@@ -58,11 +58,9 @@ def _architecture(arch: str, outputs: int | None) -> Pretrained:
     prefix, _, name = arch.partition(":")
     chosen: dict[str, Any] = {} if outputs is None else {"num_classes": outputs}
     if prefix == "timm":
-        from shiftbed.models.sources.timm import as_pretrained
+        from shiftbed.models.sources.timm import as_pretrained, import_timm
 
-        import_torchvision()
-        import timm
-
+        timm = import_timm()
         if not timm.is_model(name.partition(".")[0]):
             raise unknown("timm model", name, timm.list_models())
         return as_pretrained(timm.create_model(name, pretrained=False, **chosen))
