@@ -184,6 +184,11 @@ MISTAKES: list[tuple[str, Callable[[], object], str]] = [
     ("transform name", lambda: Corruption("frgo", 3), "did you mean"),
     ("transform option", lambda: Corruption("fog", 3, options={"a": 1}), "has no option 'a'"),
     ("transform batch", lambda: Corruption("fog", 3)(PICTURE[None]), "takes one picture"),
+    (
+        "JPEG side",
+        lambda: corrupt(np.zeros((1, 65_501), np.uint8), "jpeg_compression", 1),
+        "at most 65,500 pixels a side, but the picture's shape is (1, 65501, 1)",
+    ),
     ("transform pair", lambda: Corruption("fog", 3)((PICTURE, 1)), "but tuple was given"),
     ("RGBA", lambda: Corruption("fog", 3)(Image.new("RGBA", (9, 9))), "mode 'RGBA' was given"),
     ("P", lambda: Corruption("fog", 3)(Image.new("P", (9, 9))), "mode 'P' was given"),

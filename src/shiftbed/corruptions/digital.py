@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import io
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,10 @@ from shiftbed.corruptions._filters import UNIT, to_level, to_mnist_level, unit
 from shiftbed.corruptions._jit import Array, kernel
 from shiftbed.corruptions._random import Draws
 from shiftbed.corruptions._registry import VARIANTS, corruption
+from shiftbed.errors import InputError
+
+#: The most that libjpeg takes.
+_JPEG_SIDE = 65_500
 
 
 @corruption(
@@ -82,16 +85,18 @@ def mnist_saturate(picture: Array, rng: Draws, gain: float, offset: float) -> Ar
 def jpeg_compression(picture: Array, rng: Draws, quality: int) -> Array:
     """Store as JPEG and read again."""
     import cv2
-    from PIL import Image
 
-    file = io.BytesIO()
-    colour = picture.shape[2] == 3
-    image = Image.fromarray(picture if colour else picture[..., 0])
-    image.save(file, "JPEG", quality=quality)
-    # OpenCV decodes to the same pixels as Pillow, and faster.
-    data = np.frombuffer(file.getbuffer(), np.uint8)
-    decoded: Any = cv2.imdecode(data, cv2.IMREAD_COLOR if colour else cv2.IMREAD_GRAYSCALE)
-    result: Array = cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB) if colour else decoded[..., None]
+    if max(picture.shape) > _JPEG_SIDE:
+        raise InputError(
+            f"a JPEG file has at most {_JPEG_SIDE:,} pixels a side, but the picture's shape is "
+            f"{picture.shape}"
+        )
+    # OpenCV writes the same bytes and reads the same pixels as Pillow, and faster.
+    grey = picture.shape[2] == 1
+    turned = picture if grey else cv2.cvtColor(picture, cv2.COLOR_RGB2BGR)
+    _, data = cv2.imencode(".jpg", turned, [cv2.IMWRITE_JPEG_QUALITY, quality])
+    decoded: Any = cv2.imdecode(data, cv2.IMREAD_GRAYSCALE if grey else cv2.IMREAD_COLOR)
+    result: Array = decoded[..., None] if grey else cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB)
     return result
 
 
