@@ -37,8 +37,8 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         "those of picture 1 sum to 3.5: are they logits?",
     ),
     "negative probabilities": (
-        lambda: metrics.most_likely([[1.5, -0.5]]),
-        "must be at least 0 and sum to 1",
+        lambda: metrics.most_likely([[0.5, 0.5], [1.5, -0.5]]),
+        "must be at least 0 and sum to 1; one of picture 1 is -0.5: are they logits?",
     ),
     "NaN probabilities": (lambda: metrics.most_likely([[NAN, 1.0]]), "NaN or infinite"),
     "no probabilities": (lambda: metrics.most_likely(np.empty((0, 3))), "there are no pictures"),

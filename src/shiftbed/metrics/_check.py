@@ -111,11 +111,14 @@ def probabilities(values: npt.ArrayLike) -> FloatArray:
     array = finite(values, "the probabilities", ndim=2)
     if array.size == 0:
         raise InputError("there are no pictures: probabilities are empty")
-    sums = array.sum(axis=1)
-    wrong = int(np.argmax(np.abs(sums - 1)))
-    if array.min() < 0 or abs(sums[wrong] - 1) > _SUM_TOLERANCE:
-        raise InputError(
-            "the probabilities of each picture must be at least 0 and sum to 1; "
-            f"those of picture {wrong} sum to {sums[wrong]:g}: are they logits?"
-        )
-    return array
+    least, sums = array.min(axis=1), array.sum(axis=1)
+    if least.min() < 0:
+        found = f"one of picture {least.argmin()} is {least.min():g}"
+    elif (far := np.abs(sums - 1)).max() > _SUM_TOLERANCE:
+        found = f"those of picture {far.argmax()} sum to {sums[far.argmax()]:g}"
+    else:
+        return array
+    raise InputError(
+        f"the probabilities of each picture must be at least 0 and sum to 1; {found}: "
+        "are they logits?"
+    )

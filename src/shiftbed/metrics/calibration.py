@@ -104,6 +104,8 @@ def calibration_error(
     error: some ``sqrt(c * (1 - c) / bin_size)`` at confidence c. The interval tells how
     far the value moves with the pictures, this part included: each bin's gap is redrawn
     from a normal distribution with its standard error, and the median put on the value.
+    The error is no smaller than that of an accuracy with one right and one wrong answer
+    more, so that a bin that is all right is not taken for certain.
 
     >>> sure, right = np.full(1000, 0.9), np.arange(1000) % 10 < 6
     >>> print(calibration_error(sure, right))
@@ -119,7 +121,8 @@ def calibration_error(
     starts, n = _bins(len(sure), bin_size)
     gap = np.add.reduceat(_tied_means(sure, sure - right), starts) / n
     square = np.add.reduceat(_tied_means(sure, (sure - right) ** 2), starts) / n
-    spread = np.sqrt(np.maximum(square - gap**2, 0) / n)
+    accuracy = (np.add.reduceat(_tied_means(sure, right), starts) + 1) / (n + 2)
+    spread = np.sqrt(np.maximum(square - gap**2, accuracy * (1 - accuracy)) / n)
     weight = n / len(sure)
     if as_published:
         if len(n) < 2:
