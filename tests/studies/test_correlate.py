@@ -78,6 +78,19 @@ def test_models_with_gaps_are_left_to_the_pairs_that_they_have(testbed: Grid) ->
         assert alone == pytest.approx(row)
 
 
+def test_what_has_no_baseline_is_left_out_unless_it_is_named() -> None:
+    rng = np.random.default_rng(0)
+    settings = ["imagenet-val", "imagenet-val+fog.1", "imagenet-sketch", "mine", "mine+fog.1"]
+    accuracy = rng.uniform(0.3, 0.7, (9, 5))
+    accuracy[1:, 3:] = np.nan
+    grid = Grid.of("abcdefghi", settings, accuracy, n=1000)
+    everybody: Any = {"models": ["*"], "baseline": ["*"], "resamples": 20}
+    table = synthetic_against_natural(grid, **everybody)
+    assert set(table["synthetic"].to_pylist()) == {"imagenet-val+corruptions", "imagenet-val+fog"}
+    with pytest.raises(InputError, match="at least 3 models measured on both mine and"):
+        synthetic_against_natural(grid, synthetic={"mine": ["mine+fog.1"]}, **everybody)
+
+
 BAD: dict[str, tuple[Any, str]] = {
     "method": (lambda: correlation([1, 2, 3, 4], [1, 2, 3, 5], method="kendal"), "'kendal'"),
     "nan": (lambda: correlation([1, 2, 3, np.nan], [1, 2, 3, 4]), "leave out the models that"),

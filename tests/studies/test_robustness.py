@@ -200,7 +200,7 @@ BAD: dict[str, tuple[Any, str]] = {
         lambda grid, fit: placed("imagenet-r", 90, 40, n=(0, 10)),
         "accuracies are counted on one picture at least",
     ),
-    "over 100": (lambda grid, fit: placed("imagenet-r", 190, 40), "fractions between 0 and 1"),
+    "over 100": (lambda grid, fit: placed("imagenet-r", 190, 40), "an accuracy is 190; in percent"),
     "parameter": (lambda grid, fit: fit.interval("knee"), "no parameter of this fit 'knee'"),
     "level": (
         lambda grid, fit: effective_robustness(fit, 0.5, 0.5, 10, 10, level=95),

@@ -23,6 +23,3 @@ def main() -> None:
     except InputError as mistake:
         print(f"shiftbed: {mistake}", file=sys.stderr)
         raise SystemExit(2) from None
-    except BrokenPipeError:  # `shiftbed list ... | head`
-        sys.stderr.close()
-        raise SystemExit(0) from None

@@ -184,7 +184,7 @@ def correlate(
         said["baseline"] = fitted_to
     found = studies.synthetic_against_natural(
         grid,
-        synthetic=studies.synthetic_averages(grid, synthetic),
+        synthetic=studies.synthetic_averages(grid, synthetic) if synthetic else None,
         natural=natural,
         **said,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from shiftbed import published
 from shiftbed.errors import InputError, unknown
 from shiftbed.metrics import Estimate
 from shiftbed.metrics.estimate import check_level
-from shiftbed.studies.baseline import STANDARD, fit_baselines
+from shiftbed.studies.baseline import STANDARD, BaselineFit, fit_baselines
 from shiftbed.studies.grid import Grid
 from shiftbed.studies.lines import Scale, resample_counts
 from shiftbed.studies.shifts import clean_of, natural_shifts, severity_free, synthetic
@@ -36,6 +37,8 @@ FloatArray = npt.NDArray[np.float64]
 #: The models that a correlation is over, unless others are chosen: those with an intervention
 #: or more data. Standard models lie on the baseline by its making.
 NON_STANDARD = ("*", "-category:standard", "-category:low-accuracy")
+
+_AVERAGE = "average:"
 
 
 def correlation(
@@ -194,6 +197,7 @@ def synthetic_against_natural(
     that two shifts do not correlate merely because better models are better at both.
     ``synthetic`` maps a name to the settings that it averages; by default all that
     `synthetic_averages` finds. ``natural`` defaults to all known natural shifts of the grid.
+    What is not named is left out where too few models were measured.
 
     >>> settings = ["imagenet-val", "imagenet-val+fog.1", "imagenet-sketch"]
     >>> accuracy = np.random.default_rng(0).uniform(0.3, 0.7, (9, 3))
@@ -205,8 +209,8 @@ def synthetic_against_natural(
     import pyarrow as pa
 
     averages = dict(synthetic_averages(grid) if synthetic is None else synthetic)
-    natural = natural_shifts(grid) if natural is None else list(natural)
-    if not averages or not natural:
+    found = natural_shifts(grid) if natural is None else natural
+    if not averages or not found:
         side = "natural" if averages else "synthetic"
         raise InputError(f"there is no {side} shift among the settings; a correlation needs both")
     extended = grid
@@ -217,35 +221,39 @@ def synthetic_against_natural(
             raise InputError(
                 f"the average {name!r} mixes pictures of {' and '.join(sorted(cleans))}"
             )
-        average = f"average:{name}"
-        extended = extended.with_average(average, members)
-        pairs.append((cleans.pop(), average))
-    pairs += [(clean_of(shift, grid), shift) for shift in natural]
-
-    fits = fit_baselines(extended, pairs, models=baseline, scale=scale, resamples=1)
-    rho = np.column_stack(
-        [extended.column(fit.shifted) - fit(extended.column(fit.clean)) for fit in fits]
+        extended = extended.with_average(_AVERAGE + name, members)
+        pairs.append((cleans.pop(), _AVERAGE + name))
+    shifts = [(clean_of(shift, grid), shift) for shift in found]
+    ours = _fits(extended, pairs, synthetic is not None, baseline, scale)
+    theirs = _fits(extended, shifts, natural is not None, baseline, scale)
+    names = [fit.shifted.removeprefix(_AVERAGE) for fit in ours]
+    shifted = [fit.shifted for fit in theirs]
+    xs, ys = (
+        np.column_stack(
+            [extended.column(fit.shifted) - fit(extended.column(fit.clean)) for fit in fits]
+        )
+        for fits in (ours, theirs)
     )
-    xs, ys = rho[:, : len(averages)], rho[:, len(averages) :]
     chosen = extended.mask(models)
     # Pairs with the same models are computed together.
     blocks: dict[bytes, list[tuple[int, int]]] = {}
-    for i, j in itertools.product(range(len(averages)), range(len(natural))):
+    for i, j in itertools.product(range(len(names)), range(len(shifted))):
         both = chosen & np.isfinite(xs[:, i]) & np.isfinite(ys[:, j])
         blocks.setdefault(both.tobytes(), []).append((i, j))
     rows: dict[tuple[int, int], dict[str, object]] = {}
-    names = list(averages)
+    too_few = ""
     for mask, block in blocks.items():
         both = np.frombuffer(mask, bool)
         left, right = (sorted({pair[side] for pair in block}) for side in (0, 1))
         a, b = xs[both][:, left], ys[both][:, right]
         if len(a) < 4 or (np.ptp(a, axis=0) == 0).any() or (np.ptp(b, axis=0) == 0).any():
             i, j = block[0]
-            raise InputError(
-                f"a correlation needs at least 4 models that differ; {names[i]} and {natural[j]} "
+            too_few = (
+                f"a correlation needs at least 4 models that differ; {names[i]} and {shifted[j]} "
                 f"have {len(a)} in common"
             )
-        found = {
+            continue
+        measured = {
             method: correlations(a, b, method=method, level=level, resamples=resamples, seed=seed)
             for method in ("pearson", "spearman")
         }
@@ -254,12 +262,33 @@ def synthetic_against_natural(
             row: dict[str, object] = {
                 "synthetic": names[i],
                 "settings": len(averages[names[i]]),
-                "natural": natural[j],
+                "natural": shifted[j],
                 "models": len(a),
             }
-            for method, (value, low, high) in found.items():
+            for method, (value, low, high) in measured.items():
                 row[method] = float(value[at])
                 row[f"{method}_low"] = float(low[at])
                 row[f"{method}_high"] = float(high[at])
             rows[i, j] = row
+    if too_few and (not rows or (synthetic is not None and natural is not None)):
+        raise InputError(too_few)
     return pa.Table.from_pylist([rows[at] for at in sorted(rows)])
+
+
+def _fits(
+    grid: Grid,
+    pairs: Sequence[tuple[str, str]],
+    named: bool,
+    models: Sequence[str],
+    scale: Scale,
+) -> list[BaselineFit]:
+    """Return the baselines of (clean, shifted) pairs; unless named, of those that have one."""
+
+    def fit(some: Sequence[tuple[str, str]]) -> list[BaselineFit]:
+        return fit_baselines(grid, some, models=models, scale=scale, resamples=1)
+
+    fits: list[BaselineFit] = []
+    for pair in () if named else pairs:
+        with contextlib.suppress(InputError):
+            fits += fit([pair])
+    return fits or fit(pairs)  # which says what is wrong, if there is no baseline at all

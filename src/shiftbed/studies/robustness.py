@@ -271,6 +271,9 @@ def placed(
     (of a model with 91.89% on imagenet-val.imagenet-r-classes, 36.3% is expected)
     """
     fit = shipped_baseline(shifted)
+    for percent in (clean_percent, shifted_percent):
+        if not 0 <= percent <= 100:
+            raise InputError(f"an accuracy is {percent:g}; in percent it lies between 0 and 100")
     pictures = n or (np.nan, np.nan)
     if n is not None and min(n) < 1:
         raise InputError(f"n is {n[0]} and {n[1]}; accuracies are counted on one picture at least")
