@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
-from shiftbed.curate.shortlist import Answer, Entry, Shortlist, Step
+from shiftbed.curate.recipes import anomalies, hard
+from shiftbed.curate.shortlist import Answer, Confusion, Entry, Filter, Shortlist, Step
 
-__all__ = ["Answer", "Entry", "Shortlist", "Step"]
+__all__ = [
+    "Answer",
+    "Confusion",
+    "Entry",
+    "Filter",
+    "Shortlist",
+    "Step",
+    "anomalies",
+    "hard",
+]

@@ -1,7 +1,7 @@
 """A curation's directory: what was asked, how many pictures each step left, and which are left.
 
 ``curation.json`` says the first two, ``shortlist.parquet`` the third, in the order of their
-difficulty. The votes of a review are kept beside them, by the review.
+difficulty. The ledger of all candidates and the votes of a review are kept beside them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from shiftbed.data import ClassMap, Combine
 from shiftbed.errors import InputError
 from shiftbed.results._files import write_atomically
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Answer", "Entry", "Recipe", "Shortlist", "Step"]
+__all__ = ["Answer", "Confusion", "Entry", "Filter", "Recipe", "Shortlist", "Step"]
 
 Recipe = Literal["hard", "anomalies"]
 
@@ -37,10 +38,22 @@ class Answer:
     model: str
     #: A class of the class space.
     predicted: str
-    #: The probability of that class.
+    #: The mean probability of that class.
     confidence: float
-    #: The probability of the picture's own class; None for an anomaly, which has none.
+    #: That of the picture's own class; None for an anomaly, which has none.
     p_true: float | None = None
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A model that decided, and how it was read."""
+
+    name: str
+    spec: str
+    #: The class space's short name.
+    class_space: str
+    #: Of weights, normalisation and geometry.
+    fingerprint: str
 
 
 @dataclass(frozen=True)
@@ -56,6 +69,8 @@ class Entry:
     label: int | None
     #: Its class; for an anomaly, the class outside the class space that it came with.
     class_name: str
+    #: The class that the models together take it for.
+    predicted: str
     answers: tuple[Answer, ...]
     #: From 0 to 1: how far the models were fooled.
     difficulty: float
@@ -66,8 +81,19 @@ class Step:
     """How many pictures a step of the funnel left, in all and of each class."""
 
     step: str
+    about: str
     left: int
     per_class: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """How many pictures of a class are taken for another, before and after the cap."""
+
+    class_name: str
+    predicted: str
+    before: int
+    after: int
 
 
 @dataclass(frozen=True)
@@ -75,10 +101,11 @@ class Shortlist:
     """What a curation's directory says.
 
     >>> import tempfile
-    >>> entry = Entry("00ff", "00ff", Path("/heap/owl/1.jpg"), 0, "owl",
+    >>> entry = Entry("00ff", "00ff", Path("/heap/owl/1.jpg"), 0, "owl", "candle",
     ...               (Answer("net", "candle", 0.9, 0.01),), 0.99)
-    >>> made = Shortlist(Path(tempfile.mkdtemp()), "hard", "hard-birds", ("owl", "candle"),
-    ...                  "full 2 #0", ("python:net",), funnel=(Step("candidates", 9),))
+    >>> made = Shortlist(Path(tempfile.mkdtemp()), "hard", "hard-birds", "/heap",
+    ...                  ("owl", "candle"), (Filter("net", "python:net", "full 2 #0", "1f"),),
+    ...                  funnel=(Step("candidates", "all", 9),))
     >>> made.save([entry])
     >>> again = Shortlist.load(made.directory)
     >>> again == made, again.entries == (entry,), len(again)
@@ -88,18 +115,28 @@ class Shortlist:
     directory: Path
     recipe: Recipe
     name: str
+    #: Where the candidates came from.
+    heap: str
     #: The class space's classes, in its order.
     classes: tuple[str, ...]
-    #: The class space's short name.
-    class_space: str
-    #: The filter models' specs or names.
-    models: tuple[str, ...]
+    models: tuple[Filter, ...]
+    #: Thresholds, and what else was asked.
     options: Mapping[str, Any] = field(default_factory=dict)
     funnel: tuple[Step, ...] = ()
-    #: For each class, picture files that show it well.
+    confusions: tuple[Confusion, ...] = ()
+    #: For some classes, picture files that show them well.
     examples: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: The sets that candidates must not be near-duplicates of, and what was found of them.
-    reference: Mapping[str, Any] = field(default_factory=dict)
+    #: Classes of candidates that were left out as being in the class space, and what they match.
+    overlap: Mapping[str, str] = field(default_factory=dict)
+    #: The sets that candidates must not be near-duplicates of.
+    against: tuple[str, ...] = ()
+    #: Of an anomalous set: the set whose pictures are usual.
+    usual: str | None = None
+    #: For each class, the outputs that mean it, where models do not know the classes themselves.
+    members: ClassMap | None = None
+    combine: Combine = "max"
+    #: Of the libraries that computed.
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
     def load(directory: str | Path) -> Shortlist:
@@ -126,7 +163,9 @@ class Shortlist:
                 **{
                     **content,
                     "classes": tuple(content["classes"]),
-                    "models": tuple(content["models"]),
+                    "models": tuple(Filter(**one) for one in content["models"]),
+                    "confusions": tuple(Confusion(**one) for one in content["confusions"]),
+                    "against": tuple(content["against"]),
                     "funnel": tuple(Step(**step) for step in content["funnel"]),
                     "examples": {name: tuple(paths) for name, paths in content["examples"].items()},
                 },
@@ -187,6 +226,7 @@ def _schema() -> pa.Schema:
             ("path", text),
             ("label", pa.int32()),
             ("class", text),
+            ("predicted", text),
             ("answers", pa.list_(pa.struct(answer))),
             ("difficulty", number),
         ]

@@ -11,7 +11,7 @@ from shiftbed.data.folder import image_folder
 from shiftbed.data.huggingface import Dataset, is_dataset
 from shiftbed.data.imagenet import imagenet_classes, imagenet_names
 from shiftbed.data.sets import ImageSet, Labels, Picture, UnreadablePicture, digest
-from shiftbed.data.spaces import ClassSpace, match_classes, read_class_map
+from shiftbed.data.spaces import ClassSpace, KeyIndex, match_classes, read_class_map
 from shiftbed.data.subset import Subset, of_classes
 from shiftbed.data.table import labelled_files, read_table
 
@@ -26,6 +26,7 @@ __all__ = [
     "FileSet",
     "Frames",
     "ImageSet",
+    "KeyIndex",
     "Labels",
     "Picture",
     "SetInfo",

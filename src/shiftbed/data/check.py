@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,19 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from shiftbed.data.sets import ImageSet, Picture, UnreadablePicture
+from shiftbed.data.prints import NEAR, Print, bands, distance, print_of
+from shiftbed.data.sets import ImageSet, UnreadablePicture
 
 __all__ = ["Findings", "check"]
-
-#: The signs of a picture: is a cell of its thumbnail brighter than the one on its right?
-_BITS = 256
-#: So many of these may differ between two renderings of one picture (other size, quality).
-NEAR = 12
-#: Pictures whose thumbnails vary less than this are plain, and alike without being the same.
-_PLAIN = 4.0
-_BANDS = 16
 
 
 @dataclass(frozen=True)
@@ -54,9 +45,7 @@ class Findings:
 @dataclass(frozen=True)
 class _Seen:
     ids: list[str]
-    pixels: list[bytes]
-    signs: npt.NDArray[np.bool_]
-    plain: npt.NDArray[np.bool_]
+    prints: list[Print]
     shapes: list[tuple[int, int]]
     unreadable: list[tuple[str, str]]
 
@@ -94,8 +83,8 @@ def check(
             one: np.asarray(row).tolist() for one, row in zip(images.ids, labels, strict=True)
         }
     same: defaultdict[bytes, list[str]] = defaultdict(list)
-    for one, pixels in zip(seen.ids, seen.pixels, strict=True):
-        same[pixels].append(one)
+    for one, printed in zip(seen.ids, seen.prints, strict=True):
+        same[printed.pixels].append(one)
     duplicates = [group for group in same.values() if len(group) > 1]
     contradictions = [
         group for group in duplicates if len({str(label_of.get(one)) for one in group}) > 1
@@ -103,11 +92,11 @@ def check(
     leakage: list[tuple[str, str]] = []
     if against is not None:
         other = _look(against, watch)
-        theirs = {pixels: one for one, pixels in zip(other.ids, other.pixels, strict=True)}
+        theirs = {printed.pixels: one for one, printed in zip(other.ids, other.prints, strict=True)}
         pairs = {
-            (one, theirs[pixels])
-            for one, pixels in zip(seen.ids, seen.pixels, strict=True)
-            if pixels in theirs
+            (one, theirs[printed.pixels])
+            for one, printed in zip(seen.ids, seen.prints, strict=True)
+            if printed.pixels in theirs
         }
         known = {one for one, _ in pairs}
         pairs |= {pair for pair in _alike(seen, other) if pair[0] not in known}
@@ -132,59 +121,42 @@ def check(
 
 
 def _look(images: ImageSet, watch: Callable[[int, int], None]) -> _Seen:
-    ids, pixels, signs, plain, shapes, unreadable = [], [], [], [], [], []
+    seen = _Seen([], [], [], [])
 
-    def one(index: int) -> tuple[bytes, npt.NDArray[np.bool_], bool, tuple[int, int]] | str:
+    def one(index: int) -> tuple[Print, tuple[int, int]] | str:
         try:
             picture = images.load(index)
         except UnreadablePicture as problem:
             return problem.reason
-        digest = hashlib.sha256(str(picture.shape).encode() + picture.tobytes()).digest()
-        return (digest, *_signs(picture), (picture.shape[0], picture.shape[1]))
+        return print_of(picture), (picture.shape[0], picture.shape[1])
 
     with ThreadPoolExecutor() as pool:
         for index, found in enumerate(pool.map(one, range(len(images)))):
             watch(index + 1, len(images))
             name = images.ids[index]
             if isinstance(found, str):
-                unreadable.append((name, found))
+                seen.unreadable.append((name, found))
                 continue
-            ids.append(name)
-            pixels.append(found[0])
-            signs.append(found[1])
-            plain.append(found[2])
-            shapes.append(found[3])
-    table = np.array(signs, np.bool_).reshape(len(ids), _BITS)
-    return _Seen(ids, pixels, table, np.array(plain, np.bool_), shapes, unreadable)
-
-
-def _signs(picture: Picture) -> tuple[npt.NDArray[np.bool_], bool]:
-    from PIL import Image
-
-    grey = Image.fromarray(picture).convert("L").resize((17, 16), Image.Resampling.BOX)
-    small = np.asarray(grey, np.int16)
-    return (small[:, 1:] > small[:, :-1]).ravel(), bool(small.std() < _PLAIN)
+            seen.ids.append(name)
+            seen.prints.append(found[0])
+            seen.shapes.append(found[1])
+    return seen
 
 
 def _alike(here: _Seen, there: _Seen) -> Iterator[tuple[str, str]]:
-    """Yield pairs whose signs differ in few places.
-
-    Two that differ in at most 12 of 256 bits agree in at least four of 16 bands of bits, so
-    only those that share a band are compared.
-    """
-    found: set[tuple[int, int]] = set()
-    for band in range(_BANDS):
-        part = slice(band * _BITS // _BANDS, (band + 1) * _BITS // _BANDS)
-        buckets: defaultdict[bytes, list[int]] = defaultdict(list)
-        for row in np.flatnonzero(~there.plain):
-            buckets[there.signs[row, part].tobytes()].append(int(row))
-        for row in np.flatnonzero(~here.plain):
-            others = buckets.get(here.signs[row, part].tobytes())
-            if others:
-                differ = (there.signs[others] != here.signs[row]).sum(axis=1)
-                found |= {(int(row), others[at]) for at in np.flatnonzero(differ <= NEAR)}
-    for one, two in sorted(found):
-        yield here.ids[one], there.ids[two]
+    """Yield pairs whose signs differ in few places: only those that share a band are compared."""
+    buckets: defaultdict[int, list[int]] = defaultdict(list)
+    for row, printed in enumerate(there.prints):
+        if not printed.plain:
+            for band in bands(printed.signs):
+                buckets[band].append(row)
+    for row, printed in enumerate(here.prints):
+        if printed.plain:
+            continue
+        others = {other for band in bands(printed.signs) for other in buckets.get(band, ())}
+        for other in sorted(others):
+            if distance(printed.signs, there.prints[other].signs) <= NEAR:
+                yield here.ids[row], there.ids[other]
 
 
 def _sizes(shapes: list[tuple[int, int]]) -> dict[str, tuple[int, int]]:

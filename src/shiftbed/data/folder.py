@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from shiftbed.errors import InputError, unknown
 __all__ = [
     "CARD_FILE",
     "PICTURE_SUFFIXES",
+    "files_below",
     "folder_name",
     "image_folder",
     "order",
@@ -60,7 +61,7 @@ def image_folder(
         what = "does not exist" if found is None else "is a file, not a folder"
         raise InputError(f"{given} {what}; expected a folder with one folder per class")
     path = found
-    below = _files_below(path)
+    below = list(files_below(path))
     # A file's class is the first folder on its way.
     loose = sorted(file for file in below if "/" not in file)
     by_class: dict[str, list[str]] = {}
@@ -131,29 +132,34 @@ def plain_name(name: str) -> str:
     return "".join(char if char.isalnum() or char in "-_." else "-" for char in name)
 
 
-def _files_below(root: Path) -> list[str]:
-    """Return the paths of all files below a folder, with ``/`` between; links are followed."""
-
-    def refuse(problem: OSError) -> None:
-        raise InputError(f"cannot look into {problem.filename}: {problem.strerror}")
-
-    found: list[str] = []
+def files_below(root: Path) -> Iterator[str]:
+    """Yield the paths of all files below a folder, with ``/`` between; links are followed."""
     seen: set[str] = set()
-    for folder, folders, files in os.walk(root, onerror=refuse, followlinks=True):
-        real = os.path.realpath(folder)
+    folders = [""]
+    while folders:
+        inner = folders.pop()
+        real = os.path.realpath(root / inner)
         if real in seen:  # a link back to where we came from
-            folders.clear()
             continue
         seen.add(real)
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        inner = Path(folder).relative_to(root).as_posix()
-        start = "" if inner == "." else f"{inner}/"
-        found.extend(
-            start + name
-            for name in files
-            if not name.startswith(".") and name.casefold() not in _LITTER
-        )
-    return found
+        try:
+            with os.scandir(root / inner) as entries:
+                for entry in entries:
+                    if entry.name.startswith("."):
+                        continue
+                    if _is_folder(entry):
+                        folders.append(f"{inner}{entry.name}/")
+                    elif entry.name.casefold() not in _LITTER:
+                        yield inner + entry.name
+        except OSError as problem:
+            raise InputError(f"cannot look into {root / inner}: {problem.strerror}") from None
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself: no folder, and no picture, as reading it says
+        return False
 
 
 def order(name: str) -> tuple[int, int, str]:

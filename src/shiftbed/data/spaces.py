@@ -18,7 +18,7 @@ from shiftbed.data.imagenet import imagenet_names
 from shiftbed.data.sets import digest
 from shiftbed.errors import InputError, unknown
 
-__all__ = ["ClassSpace", "match_classes", "read_class_map"]
+__all__ = ["ClassSpace", "KeyIndex", "match_classes", "read_class_map"]
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def _mapped(
     model: str,
     images: str,
 ) -> tuple[tuple[int, ...], ...]:
-    index = _KeyIndex(keys) if keys is not None else None
+    index = KeyIndex(keys) if keys is not None else None
     members = []
     for name in classes:
         if name not in class_map:
@@ -232,7 +232,7 @@ def _mapped(
 def _matched(
     classes: Sequence[str], keys: Sequence[str], model: str, images: str
 ) -> tuple[tuple[int, ...], ...]:
-    index = _KeyIndex(keys)
+    index = KeyIndex(keys)
     found = [index.find(name) for name in classes]
     several = [name for name, outputs in zip(classes, found, strict=True) if len(outputs) > 1]
     missing = [name for name, outputs in zip(classes, found, strict=True) if not outputs]
@@ -268,8 +268,12 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
-class _KeyIndex:
-    """Finds outputs by key, else by whole name, else by one of the words for it."""
+class KeyIndex:
+    """Finds outputs by key, else by whole name, else by one of the words for it.
+
+    >>> KeyIndex(["n01443537", "cat"]).find("goldfish")
+    [0]
+    """
 
     def __init__(self, keys: Sequence[str]) -> None:
         self._tiers: list[dict[str, list[int]]] = [{}, {}, {}]
@@ -288,6 +292,7 @@ class _KeyIndex:
         return []
 
     def names(self) -> list[str]:
+        """Return everything that is understood."""
         return [name for tier in self._tiers for name in tier]
 
 

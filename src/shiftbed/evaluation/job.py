@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from shiftbed.data import ClassMap, Combine
 from shiftbed.errors import InputError, unknown
-from shiftbed.models import Model, ModelLike, expand, load
+from shiftbed.models import Model, ModelLike, ModelsLike, listed, load
 from shiftbed.results import Manifest, Results, Store
 from shiftbed.run import (
     COMPUTE_BATCH,
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from shiftbed.settings.resolve import DataLike
 
 __all__ = ["Evaluation", "evaluate", "prepare"]
-
-ModelsLike = ModelLike | Sequence[ModelLike] | Mapping[str, ModelLike]
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,11 +231,11 @@ def prepare(
         settings = ["+clean"]
     wanted = resolve(settings, data, class_map=class_map, combine=combine)
     wanted = limited(wanted, limit, seed)
-    listed = _listed(models)
-    loaded = [load(one, **named, **options) for one, named in listed]
+    given = listed(models)
+    loaded = [load(one, **named, **options) for one, named in given]
     name = None
     if baseline is not None:
-        reference = _among(baseline, [one for one, _ in listed], loaded)
+        reference = _among(baseline, [one for one, _ in given], loaded)
         if reference is None:
             reference = load(baseline, **options)
             loaded.insert(0, reference)
@@ -246,33 +244,6 @@ def prepare(
     loaded = [on_backend(model, backend, threads) for model in loaded]
     plan = make_plan(loaded, wanted, Store(results), seed=seed, keep_logits="logits" in keep)
     return plan, name
-
-
-def _listed(models: ModelsLike) -> list[tuple[ModelLike, dict[str, str]]]:
-    if isinstance(models, Mapping):
-        return [(model, {"name": name}) for name, model in models.items()]
-    if isinstance(models, (str, Model)) or callable(models):
-        models = [models]
-    listed: list[tuple[ModelLike, dict[str, str]]] = []
-    for model in models:
-        name, spec = _named(model) if isinstance(model, str) else ("", model)
-        specs: Sequence[ModelLike] = expand(spec) if isinstance(spec, str) else [spec]
-        if name and len(specs) > 1:
-            raise InputError(f"{name} is the name of one model, but {spec} means {len(specs)}")
-        listed += [(one, {"name": name} if name else {}) for one in specs]
-    if not listed:
-        raise InputError("there are no models to evaluate; give at least one")
-    return listed
-
-
-def _named(model: str) -> tuple[str, str]:
-    """Split ``NAME=SPEC``; a spec alone has no name.
-
-    >>> _named("new=onnx:net.onnx"), _named("onnx:a=b.onnx")
-    (('new', 'onnx:net.onnx'), ('', 'onnx:a=b.onnx'))
-    """
-    name, equals, spec = model.partition("=")
-    return (name, spec) if equals and name and ":" not in name and ":" in spec else ("", model)
 
 
 def _among(

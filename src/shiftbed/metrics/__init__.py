@@ -8,6 +8,7 @@ from shiftbed.metrics.accuracy import (
     per_class_accuracy,
     top_k_accuracy,
 )
+from shiftbed.metrics.agreement import cohen_kappa
 from shiftbed.metrics.anomaly import (
     ANOMALY_SCORES,
     Detection,
@@ -60,6 +61,7 @@ __all__ = [
     "balanced_accuracy",
     "calibration_error",
     "clopper_pearson",
+    "cohen_kappa",
     "corruption_error",
     "corruption_error_difference",
     "corruption_error_of_pictures",

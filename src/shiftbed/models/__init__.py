@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shiftbed.models._torchvision import import_torchvision
 from shiftbed.models.geometry import Fit, Geometry, Interpolation, ten_crops
-from shiftbed.models.loading import ModelLike, expand, list_models, load
+from shiftbed.models.loading import ModelLike, ModelsLike, expand, list_models, listed, load
 from shiftbed.models.model import Model
 from shiftbed.models.options import Options
 from shiftbed.models.registry import source
@@ -16,10 +16,12 @@ __all__ = [
     "Interpolation",
     "Model",
     "ModelLike",
+    "ModelsLike",
     "Options",
     "expand",
     "import_torchvision",
     "list_models",
+    "listed",
     "load",
     "read_tags",
     "source",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,10 +18,12 @@ from shiftbed.models.options import Options, read_options
 from shiftbed.models.registry import sources
 from shiftbed.models.tags import tags_of
 
-__all__ = ["ModelLike", "expand", "list_models", "load"]
+__all__ = ["ModelLike", "ModelsLike", "expand", "list_models", "listed", "load"]
 
 #: A spec, a model, a torch module, or a function from uint8 (N, H, W, C) to logits.
 ModelLike = str | Model | Callable[..., Any]
+#: One of them, several, or several by the names they should have.
+ModelsLike = ModelLike | Sequence[ModelLike] | Mapping[str, ModelLike]
 
 
 def load(model: ModelLike, **overrides: Any) -> Model:
@@ -103,7 +105,7 @@ def expand(patterns: str | Iterable[str]) -> list[str]:
     found: list[str] = []
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         if pattern.startswith("@"):
-            found.extend(expand(_listed(pattern[1:])))
+            found.extend(expand(_lines_of(pattern[1:])))
         elif any(char in pattern for char in "*?["):
             found.extend(_wild(pattern))
         else:
@@ -112,7 +114,39 @@ def expand(patterns: str | Iterable[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _listed(path: str) -> list[str]:
+def listed(models: ModelsLike) -> list[tuple[ModelLike, dict[str, str]]]:
+    """Return each model that is meant, wildcards and list files expanded, with its name if given.
+
+    >>> listed(["new=onnx:net.onnx", "timm:resnet18.a1_in1k"])
+    [('onnx:net.onnx', {'name': 'new'}), ('timm:resnet18.a1_in1k', {})]
+    """
+    if isinstance(models, Mapping):
+        return [(model, {"name": name}) for name, model in models.items()]
+    if isinstance(models, (str, Model)) or callable(models):
+        models = [models]
+    found: list[tuple[ModelLike, dict[str, str]]] = []
+    for model in models:
+        name, spec = _named(model) if isinstance(model, str) else ("", model)
+        specs: Sequence[ModelLike] = expand(spec) if isinstance(spec, str) else [spec]
+        if name and len(specs) > 1:
+            raise InputError(f"{name} is the name of one model, but {spec} means {len(specs)}")
+        found += [(one, {"name": name} if name else {}) for one in specs]
+    if not found:
+        raise InputError("there are no models; give at least one")
+    return found
+
+
+def _named(model: str) -> tuple[str, str]:
+    """Split ``NAME=SPEC``; a spec alone has no name.
+
+    >>> _named("new=onnx:net.onnx"), _named("onnx:a=b.onnx")
+    (('new', 'onnx:net.onnx'), ('', 'onnx:a=b.onnx'))
+    """
+    name, equals, spec = model.partition("=")
+    return (name, spec) if equals and name and ":" not in name and ":" in spec else ("", model)
+
+
+def _lines_of(path: str) -> list[str]:
     lines = text_lines(path)
     if lines is None:
         raise InputError(f"cannot read the list of models {path}; expected a text file")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -11,7 +10,6 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, groupby
 from threading import Lock
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +32,6 @@ COMPUTE_BATCH = 32
 Pictures = npt.NDArray[np.uint8]
 #: How a model sees a batch of pictures.
 Look = Callable[[Model, Pictures], npt.NDArray[np.float32]]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,7 @@ def execute(
     pool = ThreadPoolExecutor(workers, thread_name_prefix="shiftbed-pictures")
     with threads.torch_threads(len(models)), _Lanes(models) as computing, _Writer() as writer:
         try:
-            ready = _ahead(pool, _tasks(plan.units, plan.seed, batch_size), 2 * workers + 2)
+            ready = threads.ahead(pool, _tasks(plan.units, plan.seed, batch_size), 2 * workers + 2)
             for _, batches in groupby(ready, key=lambda batch: id(batch.unit)):
                 scored = _score(batches, computing, plan.seed)
                 writer.submit(partial(_write, scored, plan, store, ledger, watch))
@@ -183,17 +180,6 @@ class _Task:
                 for picture, name in zip(pictures, self.chunk.ids(), strict=True)
             ]
         return _Batch(self.unit, self.chunk, pictures, time.perf_counter() - begun)
-
-
-def _ahead(pool: ThreadPoolExecutor, tasks: Iterable[Callable[[], T]], ahead: int) -> Iterator[T]:
-    """Run tasks in the pool and yield their results in order, at most ``ahead`` early."""
-    running: deque[Future[T]] = deque()
-    for task in tasks:
-        running.append(pool.submit(task))
-        if len(running) > ahead:
-            yield running.popleft().result()
-    while running:
-        yield running.popleft().result()
 
 
 # Models

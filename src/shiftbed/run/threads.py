@@ -10,10 +10,31 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import TypeVar
 
-__all__ = ["cores", "lanes", "library_threads", "torch_threads"]
+__all__ = ["ahead", "cores", "lanes", "library_threads", "torch_threads"]
+
+T = TypeVar("T")
+
+
+def ahead(pool: ThreadPoolExecutor, tasks: Iterable[Callable[[], T]], early: int) -> Iterator[T]:
+    """Run tasks in the pool and yield their results in order, at most ``early`` before asked.
+
+    >>> with ThreadPoolExecutor(2) as pool:
+    ...     list(ahead(pool, [lambda: 1, lambda: 2, lambda: 3], 1))
+    [1, 2, 3]
+    """
+    running: deque[Future[T]] = deque()
+    for task in tasks:
+        running.append(pool.submit(task))
+        if len(running) > early:
+            yield running.popleft().result()
+    while running:
+        yield running.popleft().result()
 
 
 def cores() -> int:

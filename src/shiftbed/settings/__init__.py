@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shiftbed.settings.grammar import expand_braces
 from shiftbed.settings.resolve import list_settings, resolve, states_of
-from shiftbed.settings.setting import Setting, Shift
+from shiftbed.settings.setting import Setting, Shift, own_or
 from shiftbed.settings.suites import Suite, add_suite, list_suites, suite
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "expand_braces",
     "list_settings",
     "list_suites",
+    "own_or",
     "resolve",
     "states_of",
     "suite",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shiftbed.attacks import Attack
@@ -16,7 +17,7 @@ from shiftbed.data import (
 )
 from shiftbed.models import Model
 
-__all__ = ["Setting", "Shift"]
+__all__ = ["Setting", "Shift", "own_or"]
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,8 @@ class Setting:
         card = card_of(self.images)
         class_map, combine = self.class_map, self.combine
         if class_map is None and card.members is not None:
-            # A model that was trained on the set's own classes needs no map to them.
-            classes = tuple(self.images.classes)
-            unnamed = model.class_keys is None and model.outputs == len(classes)
-            if not unnamed and tuple(model.class_keys or ()) != classes:
-                class_map, combine = card.members, card.combine
+            class_map = own_or(card.members, self.images.classes, model)
+            combine = combine if class_map is None else card.combine
         return match_classes(
             self.images.classes,
             model.class_keys,
@@ -94,3 +92,10 @@ class Setting:
             model=model.name,
             images=self.images.name,
         )
+
+
+def own_or(members: ClassMap | None, classes: Sequence[str], model: Model) -> ClassMap | None:
+    """Return the class map, but none for a model that was trained on these very classes."""
+    unnamed = model.class_keys is None and model.outputs == len(classes)
+    own = unnamed or set(model.class_keys or ()) == set(classes)
+    return None if own else members
