@@ -417,10 +417,9 @@ def _filters(witnesses: Sequence[Witness]) -> tuple[Filter, ...]:
 
 
 def _name(given: str | None, heap: str | Path, recipe: Recipe) -> str:
-    from shiftbed.data.folder import folder_name
+    from shiftbed.data.folder import plain_name
 
-    own = given if given is not None else f"{Path(heap).stem}-{recipe}"
-    return folder_name(Path(own)) if given is None else own
+    return given if given is not None else plain_name(f"{Path(heap).resolve().stem}-{recipe}")
 
 
 def _usual_name(given: ImageSet | str | Path, images: ImageSet) -> str:
