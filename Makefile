@@ -38,6 +38,9 @@ lint: env
 
 bench: .venv/ready-bench
 	$(BIN)/python benchmarks/corruptions.py
+	$(BIN)/python benchmarks/grid.py
+	$(BIN)/python benchmarks/fits.py
+	$(BIN)/python benchmarks/scaling.py
 
 .venv/ready-bench: .venv/ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'

@@ -4,8 +4,8 @@
 
 The plain loop is what one writes first: for each pair of settings and each resample, take the
 models drawn and call ``numpy.linalg.lstsq``. Both draw the same resamples, so their numbers must
-agree. Times are of one process, the best of several runs, each with draws of its own; only the
-ratio travels.
+agree. Times are those of the processor, in one thread, the best of several runs, each with draws
+of its own; only the ratio travels. GRID is a folder with the grid's top1.csv and models.csv.
 """
 
 from __future__ import annotations
@@ -75,17 +75,20 @@ def plain(grid: Grid, pairs: Pairs, seed: int, resamples: int = RESAMPLES) -> li
 
 
 def timed(work: Callable[[int], T], repeats: int) -> tuple[float, T]:
-    """Return the shortest time of the work with one seed after another, and its last result."""
+    """Return the shortest processor time of the work with one seed after another, and its last result."""
     best = float("inf")
     for seed in range(repeats - 1, -1, -1):
-        start = time.perf_counter()
+        start = time.process_time()
         result = work(seed)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.process_time() - start)
     return best, result
 
 
 def main() -> None:
     source = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data/testbed")
+    if not source.exists():
+        print(f"no fits were timed: the testbed's grid is not at {source}; name its folder")
+        return
     with tempfile.TemporaryDirectory() as results:
         import_results(source, results)
         grid = Grid.from_cells(read_imported(results))
