@@ -181,7 +181,7 @@ def test_a_full_disk_is_told_and_mended(source, tmp_path, monkeypatch):
     expected = make(image_folder(source), tmp_path / "whole", DRY)
     written = 0
 
-    def until_full(picture, encoding, path, write=stored._write_picture):
+    def until_full(picture, encoding, path, write=stored.write_picture):
         nonlocal written
         written += 1
         if written > 9:
@@ -189,7 +189,7 @@ def test_a_full_disk_is_told_and_mended(source, tmp_path, monkeypatch):
         write(picture, encoding, path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(stored, "_write_picture", until_full)
+        patch.setattr(stored, "write_picture", until_full)
         with pytest.raises(InputError, match="No space left on device"):
             make(image_folder(source), tmp_path / "out", DRY, workers=1)
     assert make(image_folder(source), tmp_path / "out", DRY).files == expected.files

@@ -12,7 +12,7 @@ and the picture's key alone.
 from __future__ import annotations
 
 from shiftbed.augment._augmentation import Augmentation, AugmentedDataset
-from shiftbed.augment._registry import augmentation, augmentation_names, register
+from shiftbed.augment._registry import augmentation, augmentation_names, augmentations, register
 from shiftbed.augment.consistency import jensen_shannon
 from shiftbed.augment.wrapping import preprocessed, ten_crop_averaged
 
@@ -21,6 +21,7 @@ __all__ = [
     "AugmentedDataset",
     "augmentation",
     "augmentation_names",
+    "augmentations",
     "jensen_shannon",
     "preprocessed",
     "register",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -29,6 +29,9 @@ class Augmentation(ABC):
     such a transform before it wants an :class:`AugmentedDataset`, which gives each place of
     each epoch a key of its own.
     """
+
+    #: Whether torch computes it.
+    by_torch: ClassVar[bool] = False
 
     seed: int = 0
 

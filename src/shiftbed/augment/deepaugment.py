@@ -39,6 +39,8 @@ class DeepAugment(Augmentation):
     them, whoever computes them. A picture with another key has weights of its own.
     """
 
+    by_torch = True
+
     network: str = "vgg7"
     weights: str = ""
     refresh: float = 0.05
@@ -77,7 +79,9 @@ class DeepAugment(Augmentation):
         with torch.inference_mode():
             shown = torch.from_numpy(pixels).permute(2, 0, 1)[None]
             shown = shown.contiguous(memory_format=torch.channels_last).float().div(255)
-            down, right = (-side % network.multiple for side in (height, width))
+            down, right = (
+                max(-side % network.multiple, _SMALLEST - side) for side in (height, width)
+            )
             if down or right:
                 shown = functional.pad(shown, (0, right, 0, down), mode="replicate")
             made = _visible(network(shown, Distorted(network, rng), draw), shown)
@@ -86,6 +90,8 @@ class DeepAugment(Augmentation):
         return found
 
 
+#: A smaller picture is surrounded by what is at its edges.
+_SMALLEST = 16
 #: Of the picture's own deviation: with less, hardly anything is to be seen.
 _FLAT = 0.25
 

@@ -34,6 +34,8 @@ class Noise2Net(Augmentation):
     ``epsilon``, where pixels are normalised as ImageNet's. It needs torch, and no weights.
     """
 
+    by_torch = True
+
     epsilon: float = 0.75
 
     def __post_init__(self) -> None:

@@ -9,9 +9,10 @@ from PIL import Image, ImageDraw, ImageFont
 
 from shiftbed.augment._augmentation import Augmentation
 from shiftbed.corruptions._api import Picture
+from shiftbed.data import ImageSet, UnreadablePicture
 from shiftbed.errors import InputError
 
-__all__ = ["contact_sheet"]
+__all__ = ["contact_sheet", "spread"]
 
 _PAPER, _INK, _FAINT = "#ffffff", "#1a1a1a", "#6b6b6b"
 _MARGIN, _GAP, _TITLE = 16, 4, 52
@@ -51,6 +52,18 @@ def contact_sheet(
             place = (_MARGIN + column * across, _MARGIN + _TITLE + row * across)
             sheet.paste(Image.fromarray(shown), place)
     return sheet
+
+
+def spread(pictures: ImageSet, count: int = 5) -> list[Picture]:
+    """Return a few pictures from all over a set, those that can be read."""
+    step = max(1, len(pictures) // count)
+    found: list[Picture] = []
+    for index in range(0, len(pictures), step):
+        try:
+            found.append(pictures.load(index))
+        except UnreadablePicture:
+            continue
+    return found[:count]
 
 
 def _square(picture: Picture, side: int) -> Picture:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Stylized"]
 
-#: The shorter side that a style is seen at.
+#: The shorter side that a larger style is shrunk to.
 _STYLE_SIDE = 256
 
 
@@ -33,6 +33,8 @@ class Stylized(Augmentation):
     in part (``alpha``). ``encoder`` and ``decoder`` are files of weights under the names that
     PyTorch users publish them with (``vgg_normalised.pth`` and ``decoder.pth``).
     """
+
+    by_torch = True
 
     styles: str
     encoder: str
@@ -87,7 +89,7 @@ def _style(styles: str, luck: float) -> Picture:
             continue
         if picture.ndim == 2:
             picture = np.repeat(picture[..., None], 3, axis=2)
-        scale = _STYLE_SIDE / min(picture.shape[:2])
+        scale = min(1.0, _STYLE_SIDE / min(picture.shape[:2]))
         size = tuple(max(1, round(side * scale)) for side in picture.shape[1::-1])
         return np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_AREA), np.uint8)
     raise InputError(f"none of the pictures of {Path(styles).name} can be read")

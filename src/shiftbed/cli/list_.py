@@ -59,6 +59,28 @@ def attacks(as_json: Json = False) -> None:
     )
 
 
+@list_app.command("augmentations")
+def augmentations(as_json: Json = False) -> None:
+    """Show the augmentations and their options, for `shiftbed augment` and for recipes."""
+    import dataclasses
+
+    from shiftbed.augment import augmentations as known
+
+    show_rows(
+        [
+            {
+                "augmentation": name,
+                "options": ", ".join(
+                    field.name for field in dataclasses.fields(kind) if field.name != "seed"
+                ),
+                "about": (kind.__doc__ or "").partition("\n")[0],
+            }
+            for name, kind in known().items()
+        ],
+        as_json,
+    )
+
+
 @list_app.command("sets")
 def sets(
     pattern: Annotated[

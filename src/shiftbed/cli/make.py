@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from shiftbed.cli._app import app
 from shiftbed.cli._config import Config
 from shiftbed.cli._options import Option, Seed, as_options
 from shiftbed.errors import InputError
+
+if TYPE_CHECKING:
+    from shiftbed.corruptions.stored import Made
 
 
 @app.command("make")
@@ -101,6 +104,11 @@ def make(
         raise typer.Exit(130) from None
     before = f", {made.kept:,} of them already" if made.kept else ""
     print(f"{made.files:,} files are in {output}{before}; its manifest.jsonl has their hashes")
+    report_unreadable(made)
+
+
+def report_unreadable(made: Made) -> None:
+    """Name the pictures that could not be read; exit status 1 if there are any."""
     if made.unreadable:
         print(f"could not be read: {len(made.unreadable)}", file=sys.stderr)
         for name, reason in made.unreadable[:20]:

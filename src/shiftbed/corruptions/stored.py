@@ -202,12 +202,8 @@ def make(
             f"{pictures.name} has several labels per picture, which the layout of {variant} "
             "has no place for; give a set with one label per picture, or none"
         )
-    if workers is not None and workers < 1:
-        raise InputError(f"{workers} workers were asked for; expected 1 or more")
     output = Path(output)
-    root = getattr(pictures, "root", None)
-    if root is not None and output.resolve().is_relative_to(Path(root).resolve()):
-        raise InputError(f"{output} is inside the image set {root}; choose a folder outside it")
+    check_outside(pictures, output)
     job = _Job(
         pictures,
         chosen,
@@ -216,15 +212,42 @@ def make(
         encoding,
         keep_size,
         _given(options or {}, chosen, variant),
-        workers or os.cpu_count() or 1,
+        thread_count(workers),
         watch,
     )
     units = job.files() if layout == "files" else job.arrays(by_folder=layout != "array")
+    # Arrays are made one after the other, each with all threads.
+    threads = job.workers if layout == "files" else 1
+    return carried_out(units, output, job.settings, threads=threads, check=check, watch=watch)
+
+
+def check_outside(pictures: Pictures, output: Path) -> None:
+    """Refuse to write into the folder that the pictures are in."""
+    root = getattr(pictures, "root", None)
+    if root is not None and output.resolve().is_relative_to(Path(root).resolve()):
+        raise InputError(f"{output} is inside the image set {root}; choose a folder outside it")
+
+
+def thread_count(workers: int | None) -> int:
+    """Return the number of threads that was asked for; by default, one for each core."""
+    if workers is not None and workers < 1:
+        raise InputError(f"{workers} workers were asked for; expected 1 or more")
+    return workers or os.cpu_count() or 1
+
+
+def carried_out(
+    units: list[Unit],
+    output: Path,
+    settings: Callable[[], Record],
+    *,
+    threads: int,
+    check: bool,
+    watch: Callable[[int], None],
+) -> Made:
+    """Do what is missing of a job in its folder, alone, and return what there is then."""
     try:
-        claim(output, job.settings())
+        claim(output, settings())
         with alone(output):
-            # Arrays are made one after the other, each with all threads.
-            threads = job.workers if layout == "files" else 1
             records, kept = run(units, Shelf(output), threads=threads, check=check, watch=watch)
     except OSError as problem:
         raise InputError(
@@ -251,7 +274,7 @@ def save(picture: Picture | Image.Image, path: str | Path, *, replace: bool = Fa
         handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
         os.close(handle)
         temporary = Path(name)
-        _write_picture(picture, encoding, temporary)
+        write_picture(picture, encoding, temporary)
         # A temporary file is its owner's alone; this one is to be like any other.
         umask = os.umask(0)
         os.umask(umask)
@@ -284,7 +307,8 @@ def writable(path: Path, *, replace: bool = False) -> str:
     return encoding
 
 
-def _write_picture(picture: Picture | Image.Image, encoding: str, path: Path) -> None:
+def write_picture(picture: Picture | Image.Image, encoding: str, path: Path) -> None:
+    """Write a picture in an encoding, whatever the file's name ends in."""
     image = picture if isinstance(picture, Image.Image) else Image.fromarray(picture)
     _, name, how = ENCODINGS[encoding]
     # Into a real file, because Pillow then releases the interpreter while it encodes.
@@ -371,7 +395,7 @@ class _Job:
 
     def files(self) -> list[Unit]:
         """One unit for each picture: all its corruptions."""
-        places = _places(self.pictures, ENCODINGS[self.encoding][0])
+        places = file_places(self.pictures, ENCODINGS[self.encoding][0])
         return [
             Unit(len(self.shifts), partial(self._write_files, index, path))
             for index, path in enumerate(places)
@@ -387,10 +411,10 @@ class _Job:
         files = {}
         for shift in self.shifts:
             corrupted = self._corrupted(picture, shift, source)
-            write = partial(_write_picture, corrupted, self.encoding)
+            write = partial(write_picture, corrupted, self.encoding)
             files[_folder(shift)] = shelf.put(f"{_folder(shift)}/{path}", write)
             self.watch(1)
-        return {"source": source, "pixels": _digest(picture), "path": path, "files": files}
+        return {"source": source, "pixels": pixels_digest(picture), "path": path, "files": files}
 
     def arrays(self, *, by_folder: bool) -> list[Unit]:
         """One unit for each array, after what there is to say of each picture."""
@@ -447,7 +471,7 @@ class _Job:
                     f"{source} has {_size(picture)} pixels and {self.pictures.ids[rows[0]]} has "
                     f"{_size(loaded[0])}; an array of {self.variant} needs them of one size"
                 )
-            said.append({"source": source, "row": len(loaded), "pixels": _digest(picture)})
+            said.append({"source": source, "row": len(loaded), "pixels": pixels_digest(picture)})
             rows.append(index)
             loaded.append(picture)
         if not loaded:
@@ -521,7 +545,7 @@ def _size(picture: Picture) -> str:
     return f"{picture.shape[1]} x {picture.shape[0]}"
 
 
-def _digest(picture: Picture) -> str:
+def pixels_digest(picture: Picture) -> str:
     """Return the SHA-256 of a picture's shape and pixels."""
     state = hashlib.sha256(repr(picture.shape).encode())
     state.update(np.ascontiguousarray(picture).data)
@@ -538,7 +562,7 @@ def _folder(shift: Shift) -> str:
     return name if severity is None else f"{name}/{severity}"
 
 
-def _places(pictures: Pictures, suffix: str) -> list[str]:
+def file_places(pictures: Pictures, suffix: str) -> list[str]:
     """Return where each picture goes below a shift's folder: ``class/name.JPEG``."""
     Image.init()
     places: dict[str, str] = {}

@@ -55,7 +55,7 @@ class Autoencoder(ImageToImage):
         )
         self.inner = nn.ModuleList(_Block(2 * width) for _ in range(4))
         self.growing = nn.ModuleList(
-            [nn.Conv2d(2 * width, 4 * width, 3, 1, 1), nn.Conv2d(width, 12, 3, 1, 1)]
+            [nn.Conv2d(2 * width, width, 3, 1, 1), nn.Conv2d(width, 3, 3, 1, 1)]
         )
         self.outer = nn.ModuleList(_Block(width) for _ in range(2))
 
@@ -67,9 +67,10 @@ class Autoencoder(ImageToImage):
         for place, halve in enumerate(self.shrinking):
             signal = tap.after(place, functional.relu(halve(signal)))
         signal = self._through(self.inner, 2, signal, tap)
-        signal = tap.after(6, functional.pixel_shuffle(self.growing[0](signal), 2))
+        signal = tap.after(6, functional.relu(self.growing[0](_doubled(signal))))
         signal = self._through(self.outer, 7, signal, tap)
-        return functional.pixel_shuffle(self.growing[1](signal), 2) + 0.5
+        pictures: torch.Tensor = self.growing[1](_doubled(signal)) + 0.5
+        return pictures
 
     def _through(
         self, blocks: nn.ModuleList, first: int, signal: torch.Tensor, tap: Tap
@@ -78,3 +79,8 @@ class Autoencoder(ImageToImage):
             if not tap.skips(place):
                 signal = tap.after(place, block(signal))
         return signal
+
+
+def _doubled(signal: torch.Tensor) -> torch.Tensor:
+    """Return a signal twice as large, smooth, so that no distortion shows as a grid."""
+    return functional.interpolate(signal, scale_factor=2, mode="bilinear", align_corners=False)

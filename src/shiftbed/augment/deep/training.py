@@ -18,7 +18,7 @@ from shiftbed.corruptions._api import Picture
 from shiftbed.data import ImageSet, UnreadablePicture
 from shiftbed.errors import InputError
 
-__all__ = ["Trained", "train_autoencoder"]
+__all__ = ["Trained", "save", "train_autoencoder"]
 
 #: Of the square patches that it is shown.
 _SIDE = 64
@@ -93,11 +93,11 @@ def train_autoencoder(
 
 def save(network: Autoencoder, path: Path) -> None:
     """Write a network's weights as safetensors, whole or not at all."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save as as_safetensors
 
     temporary = path.with_name(f".{path.name}.part")
     try:
-        save_file(network.state_dict(), temporary)
+        temporary.write_bytes(as_safetensors(network.state_dict()))
         temporary.replace(path)
     except OSError as problem:
         raise InputError(f"cannot write {path} ({problem.strerror or problem})") from None

@@ -150,7 +150,8 @@ def zero_some(weight: torch.Tensor, bias: torch.Tensor, rng: np.random.Generator
 @weight_distortion
 def negate_filters(weight: torch.Tensor, bias: torch.Tensor, rng: np.random.Generator) -> Filters:
     """Turn the sign of some filters, a fifth to a half of them."""
-    turned = _uniform(rng, (len(weight),)) < float(rng.uniform(0.2, 0.5))
+    luck = _uniform(rng, (len(weight),))
+    turned = luck <= max(float(rng.uniform(0.2, 0.5)), float(luck.min()))
     return torch.where(turned.view(-1, 1, 1, 1), -weight, weight), bias
 
 
@@ -176,7 +177,7 @@ def distorted_weights(
     distortions: int,
     rng: np.random.Generator,
 ) -> dict[str, torch.Tensor]:
-    """Return weights with some layers distorted, each in a share of its filters at least one.
+    """Return weights with some layers distorted, each in a share of its filters.
 
     Between one and ``distortions`` distortions are drawn, one after the other.
     """
