@@ -75,7 +75,7 @@ def plain(grid: Grid, pairs: Pairs, seed: int, resamples: int = RESAMPLES) -> li
 
 
 def timed(work: Callable[[int], T], repeats: int) -> tuple[float, T]:
-    """Return the shortest processor time of the work with one seed after another, and its last result."""
+    """Return the least processor time of the work, one seed after another, and the last result."""
     best = float("inf")
     for seed in range(repeats - 1, -1, -1):
         start = time.process_time()

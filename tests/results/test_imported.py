@@ -117,6 +117,12 @@ def test_percent_and_fractions_mean_the_same(tmp_path: Path) -> None:
         assert columns(cells, "model", "correct", "n") == [("a", 163, 200), ("b", 1, 200)]
 
 
+def test_a_percent_sign_is_believed_however_small_the_number(tmp_path: Path) -> None:
+    text = "model,setting,accuracy,top5\na,imagenet-a,0.8%,0.5%\n"
+    import_results(written(tmp_path, "x.csv", text), tmp_path)
+    assert columns(read_imported(tmp_path), "accuracy", "top5") == [(0.008, 0.005)]
+
+
 def test_cells_without_n_and_with_what_else_is_known(tmp_path: Path) -> None:
     text = "model,setting,accuracy,n,category,top5\na,s,50,,standard,90\nb,s,40,10,,\n"
     import_results(written(tmp_path, "x.csv", "\ufeff" + text), tmp_path)

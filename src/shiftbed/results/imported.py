@@ -330,7 +330,8 @@ def _cells_rows(source: Path) -> Iterator[dict[str, Any]]:
         raise unknown(f"column for {source.name}", sorted(surplus)[0], _CELLS_COLUMNS)
     values = [_number(source, line, "accuracy", row["accuracy"], 100) for line, row in rows]
     # Percent or fractions: a whole file is one or the other.
-    scale = 100.0 if any(value > 1 for value in values) else 1.0
+    said = any(row["accuracy"].endswith("%") for _, row in rows)
+    scale = 100.0 if said or any(value > 1 for value in values) else 1.0
     for (line, row), value in zip(rows, values, strict=True):
         accuracy = value / scale
         n = _count(source, line, row["n"]) if row.get("n") else None
