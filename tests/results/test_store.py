@@ -27,7 +27,7 @@ from shiftbed.results import (
     export,
     verify,
 )
-from shiftbed.results.schema import CELLS, PREDICTIONS, STORED
+from shiftbed.results.schema import CELLS, PACKED, PREDICTIONS, STORED
 
 IDS = [f"class/picture {number}.png" for number in range(10)]
 
@@ -99,7 +99,6 @@ def test_answers_are_those_of_a_stable_sort(scores: np.ndarray, data: st.DataObj
         assert row["rank_true"] == order.index(label) + 1
         chances = np.exp(score.astype(float)) / np.exp(score.astype(float)).sum()
         assert row["confidence"] == pytest.approx(chances[order[0]], rel=1e-6)
-        assert row["p_true"] == pytest.approx(chances[label], rel=1e-6)
         assert (row["rank_true"] == 1) == (row["class1"] == label)
 
 
@@ -113,7 +112,7 @@ def test_of_several_true_classes_the_best_one_counts() -> None:
 
 def test_without_labels_nothing_is_true() -> None:
     rows = answers(np.arange(10, dtype=np.int32), logits(), None)
-    for name in ("label", "p_true", "rank_true"):
+    for name in ("label", "rank_true"):
         assert rows[name].null_count == 10
     assert rows["class1"].to_pylist() == logits().argmax(axis=1).tolist()
 
@@ -121,7 +120,6 @@ def test_without_labels_nothing_is_true() -> None:
 def test_huge_logits_do_not_overflow() -> None:
     rows = answers(np.array([0], np.int32), np.array([[3e38, -3e38]], np.float32), np.array([1]))
     assert rows["confidence"].to_pylist() == [1.0]
-    assert rows["p_true"].to_pylist() == [0.0]
 
 
 # The directory
@@ -201,11 +199,11 @@ def test_duckdb_and_pandas_read_the_files_themselves(tmp_path: Path) -> None:
 
     manifest = write_cell(tmp_path, keep_logits=True)
     folder = Store(tmp_path).folder(manifest.key)
-    rows = duckdb.sql(f"select avg(confidence), count(*) from '{folder}/predictions.parquet'")
+    rows = duckdb.sql(f"select avg(odds), count(*) from '{folder}/predictions.parquet'")
     assert rows.fetchall()[0][1] == 10
     first = duckdb.sql(f"select logits[1] from '{folder}/logits.parquet' limit 1").fetchall()
     assert first[0][0] == np.float16(logits()[0, 0])
-    assert pd.read_parquet(folder / "predictions.parquet").shape == (10, len(STORED))
+    assert pd.read_parquet(folder / "predictions.parquet").columns.tolist() == PACKED.names
 
 
 @pytest.mark.parametrize("name", ["it's", "we[ir]d", "a*b?", "ünï cøde", "with space"])
@@ -300,7 +298,7 @@ def test_verify_finds_and_repairs_what_changed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", '{"identity": 3}', '{"identity": {"format": 1}}', "\x00"]
+    "text", ["", "{", "[]", "null", '{"identity": 3}', '{"identity": {"format": 2}}', "\x00"]
 )
 def test_a_damaged_manifest_is_one_sentence(tmp_path: Path, text: str) -> None:
     manifest = write_cell(tmp_path)

@@ -23,7 +23,7 @@ from shiftbed.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["read_text", "rows_of", "sweep", "write_atomically"]
+__all__ = ["damaged", "read_text", "rows_of", "sweep", "write_atomically"]
 
 #: A record is larger than this only if somebody wants to fill the memory.
 _MOST = 256 * 2**20
@@ -84,10 +84,15 @@ def rows_of(path: Path, needed: pa.Schema | None = None) -> pa.Table:
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError, KeyError, ValueError) as problem:
-        raise InputError(
-            f"{path} is damaged ({str(problem).splitlines()[0][:200]}); 'shiftbed results verify "
-            f"--repair' removes what is, and the same evaluation makes it again"
-        ) from None
+        raise damaged(path, problem) from None
+
+
+def damaged(path: Path, problem: Exception) -> InputError:
+    """Return what is raised for a file of results that is not as it was written."""
+    return InputError(
+        f"{path} is damaged ({str(problem).splitlines()[0][:200]}); 'shiftbed results verify "
+        f"--repair' removes what is, and the same evaluation makes it again"
+    )
 
 
 def read_text(path: Path) -> str:

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from shiftbed.errors import InputError, unknown
-from shiftbed.results._files import rows_of
+from shiftbed.results._files import damaged, rows_of
+from shiftbed.results._sql import File, create_predictions, listed
 from shiftbed.results.judged import detected, judged, pm
 from shiftbed.results.manifest import Manifest
+from shiftbed.results.packing import runners_up, unpack
 from shiftbed.results.store import Store
 
 if TYPE_CHECKING:
     import duckdb
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
     from shiftbed.metrics import Detection, Estimate
 
+    IntArray = npt.NDArray[np.int32]
+
 __all__ = ["Results"]
+
+T = TypeVar("T")
 
 
 class Results:
@@ -146,7 +154,7 @@ class Results:
         connection = self.connect()
         try:
             files = [str(path) for path in self._read_by_queries()]
-            connection.execute(f"set allowed_paths = {_listed(files)}")
+            connection.execute(f"set allowed_paths = {listed(files)}")
             connection.execute("set enable_external_access = false")
             connection.execute("set lock_configuration = true")
             answer = connection.sql(query)
@@ -161,41 +169,33 @@ class Results:
     def connect(self) -> duckdb.DuckDBPyConnection:
         """Return a DuckDB connection with the views ``cells`` and ``predictions``."""
         import duckdb
-        import pyarrow as pa
-
-        from shiftbed.results.schema import STORED
 
         connection = duckdb.connect()
-        files = [
-            (str(path), manifest.identity.model, manifest.identity.setting, str(ids))
-            for manifest in self._distinct().values()
-            for ids in [self._picture_path(manifest)]
-            for path in self._files(manifest, "part")
-        ]
         connection.register("cells", self.cells())
-        if not files:
-            empty = STORED.remove(0).insert(0, pa.field("picture", pa.string()))
-            for name in ("setting", "model"):
-                empty = empty.insert(0, pa.field(name, pa.string()))
-            connection.register("predictions", empty.empty_table())
-            return connection
-        parts = [[row[column] for row in files] for column in range(4)]
-        names = ["part", "model", "setting", "ids"]
-        connection.register("parts", pa.table(dict(zip(names, parts, strict=True))))
-        kept = ", ".join(f"stored.{field.name}" for field in STORED if field.name != "index")
-        view = f"""
-            create view predictions as
-            select parts.model, parts.setting, pictures.picture, {kept}
-            from read_parquet({_listed(parts[0])}, filename = true, union_by_name = true)
-                stored
-            join parts on parts.part = stored.filename
-            join read_parquet({_listed(parts[3])}, filename = true, file_row_number = true,
-                union_by_name = true) pictures
-                on pictures.filename = parts.ids
-                and pictures.file_row_number = stored."index"
-            """
+        cells = self._distinct()
+        labelled = {
+            manifest.identity.pictures: "label" in self.pictures(manifest).column_names
+            for manifest in {one.identity.pictures: one for one in cells.values()}.values()
+        }
+        files = {
+            path: File(
+                str(path),
+                manifest.identity.model,
+                manifest.identity.setting,
+                str(self._picture_path(manifest)),
+                _packed(path),
+                labelled[manifest.identity.pictures],
+            )
+            for manifest in cells.values()
+            for path in self._files(manifest, "part")
+        }
+        owners = {path: one for one in cells.values() for path in self._files(one, "part")}
         try:
-            connection.execute(view)
+            create_predictions(
+                connection,
+                list(files.values()),
+                lambda path: self._unpacked(owners[path], path, runners_up),
+            )
         except duckdb.Error as problem:
             raise InputError(
                 f"a file in {self.path} is damaged ({str(problem).splitlines()[0]}); "
@@ -245,10 +245,31 @@ class Results:
 
         from shiftbed.results.schema import STORED
 
-        parts = [rows_of(path, STORED) for path in self._files(manifest, "part")]
-        if not parts:
+        paths = self._files(manifest, "part")
+        if not paths:
             return STORED.empty_table()
+        if _packed(paths[0]):
+            return self._unpacked(manifest, paths[0], unpack).replace_schema_metadata()
+        parts = [rows_of(path, STORED) for path in paths]
         return pa.concat_tables([part.replace_schema_metadata() for part in parts])
+
+    def _unpacked(
+        self, manifest: Manifest, path: Path, how: Callable[[pa.Table, IntArray | None], T]
+    ) -> T:
+        """Read a complete cell's file with its pictures' labels."""
+        import pyarrow as pa
+
+        from shiftbed.results.schema import PACKED
+
+        table = rows_of(path)
+        try:
+            there = [field for field in PACKED if field.name in table.column_names]
+            for field in there:
+                place = table.column_names.index(field.name)
+                table = table.set_column(place, field, table[field.name].cast(field.type))
+            return how(table, Store(self.path).labels(manifest.identity.pictures))
+        except (pa.ArrowException, KeyError, ValueError) as problem:
+            raise damaged(path, problem) from None
 
     def _picture_path(self, manifest: Manifest) -> Path:
         return self.path / "pictures" / f"{manifest.identity.pictures}.parquet"
@@ -331,6 +352,6 @@ def _usual(manifest: Manifest) -> str:
     return str(manifest.spec.get("usual"))
 
 
-def _listed(paths: list[str]) -> str:
-    quoted = ("'" + path.replace("'", "''") + "'" for path in sorted(set(paths)))
-    return f"[{', '.join(quoted)}]"
+def _packed(path: Path) -> bool:
+    """Whether a file holds a complete cell's answers, in few bytes."""
+    return path.name == "predictions.parquet"

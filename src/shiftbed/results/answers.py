@@ -32,8 +32,8 @@ def answers(
     >>> row = rows.to_pylist()[0]
     >>> row["index"], row["class1"], row["class2"], row["class4"], row["rank_true"]
     (7, 1, 2, None, 2)
-    >>> round(row["confidence"], 4), round(row["p_true"], 4)
-    (0.6652, 0.2447)
+    >>> round(row["confidence"], 4)
+    0.6652
     """
     import pyarrow as pa
 
@@ -42,15 +42,14 @@ def answers(
     best = _best_first(scores)
     columns: list[npt.NDArray[np.generic] | None] = [index, None]
     columns += [best[:, rank] if rank < best.shape[1] else None for rank in range(KEPT_CLASSES)]
-    rows = np.arange(len(scores))
-    # In double precision: 1,000 exponentials in single would lose the last digits.
+    # In double precision: 1,000 exponentials in single would lose the last digits. The best
+    # class's own is 1.
     exponentials = np.exp(scores.astype(np.float64) - scores.max(axis=1, keepdims=True))
-    probabilities = exponentials / exponentials.sum(axis=1, keepdims=True)
-    columns.append(probabilities[rows, best[:, 0]])
+    columns.append(1 / exponentials.sum(axis=1))
     true, unknown = _true_classes(scores, labels)
     columns[1] = true
-    columns += [probabilities[rows, true], _rank(scores, true)]
-    masks = {"label": unknown, "p_true": unknown, "rank_true": unknown}
+    columns.append(_rank(scores, true))
+    masks = {"label": unknown, "rank_true": unknown}
     rows_kept = pa.table(
         [
             pa.nulls(len(scores), field.type)

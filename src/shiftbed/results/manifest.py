@@ -17,7 +17,7 @@ __all__ = ["FORMAT", "Counts", "Identity", "Manifest"]
 #: No folder, and nothing hidden.
 _FILE_NAME = re.compile(r"\w[\w.-]{0,99}", re.ASCII)
 #: Raised when the meaning of a stored column changes.
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["CELLS", "PREDICTIONS", "STORED"]
+__all__ = ["CELLS", "PACKED", "PREDICTIONS", "STORED"]
 
 #: One row per cell: a model on a setting, measured here or imported from elsewhere.
 CELLS = pa.schema(
@@ -37,20 +37,35 @@ CELLS = pa.schema(
     ]
 )
 
-#: What one picture's answer keeps on disk. ``index`` is the picture's place in its image
-#: set, whose ids are kept once per set, not once per cell. Settings scored by mAP keep two
-#: columns more: ``scores`` and ``truth``, a list over the classes each.
+#: One picture's answer. ``index`` is the picture's place in its image set, whose ids are kept
+#: once per set, not once per cell. Settings scored by mAP keep two columns more: ``scores`` and
+#: ``truth``, a list over the classes each.
 STORED = pa.schema(
     [
         pa.field("index", pa.int32(), nullable=False),
         pa.field("label", pa.int32()),
         #: The five classes with the highest scores, best first; null where there are fewer.
         *[pa.field(f"class{rank}", pa.int32()) for rank in range(1, 6)],
-        #: Probability of ``class1``, and of the label.
-        pa.field("confidence", pa.float32(), nullable=False),
-        pa.field("p_true", pa.float32()),
+        #: Probability of ``class1``.
+        pa.field("confidence", pa.float64(), nullable=False),
         #: 1 when the label comes first. With several true labels: the best one's.
         pa.field("rank_true", pa.int32()),
+    ]
+)
+
+#: The same in few bytes (:mod:`shiftbed.results.packing`): what a complete cell keeps. Without
+#: ``label`` where the pictures' own labels say it, and without ``others`` where there is one class.
+PACKED = pa.schema(
+    [
+        pa.field("index", pa.int32(), nullable=False),
+        pa.field("label", pa.int32()),
+        pa.field("rank_true", pa.int32()),
+        #: Of ``class1``, dithered, in tenths above -9.
+        pa.field("odds", pa.uint8(), nullable=False),
+        #: Null where it is the label.
+        pa.field("class1", pa.int32()),
+        #: The classes after the first, of all pictures, in the first row.
+        pa.field("others", pa.binary()),
     ]
 )
 

@@ -8,7 +8,7 @@
       cells/KEY/predictions.parquet   all rows, once it is complete
       cells/KEY/logits.parquet        with --keep logits (logits-00003.parquet before)
       cells/KEY/timing.json           the only file that differs between two equal runs
-      pictures/FINGERPRINT.parquet    ids of an image set's pictures, in order
+      pictures/FINGERPRINT.parquet    ids and labels of an image set's pictures, in order
       imported/NAME.parquet           cells that were measured elsewhere
 
 KEY is a hash of all that the cell depends on, so copying one results directory over another
@@ -27,13 +27,14 @@ from shiftbed.assets import sha256_of
 from shiftbed.errors import InputError
 from shiftbed.results._files import read_text, rows_of, sweep, write_atomically
 from shiftbed.results.manifest import Counts, Manifest
+from shiftbed.results.packing import pack
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
 
-    from shiftbed.data import Frames
+    from shiftbed.data import Frames, Labels
 
 __all__ = ["Store"]
 
@@ -53,6 +54,20 @@ class Store:
         self.path = Path(path)
 
     # What is there
+
+    def pictures(self, fingerprint: str) -> Path:
+        """Where an image set's ids are."""
+        return self.path / "pictures" / f"{fingerprint}.parquet"
+
+    def labels(self, fingerprint: str) -> npt.NDArray[np.int32] | None:
+        """Return an image set's labels, -1 where there is none, if it has one for each picture."""
+        import pyarrow as pa
+
+        pictures = rows_of(self.pictures(fingerprint))
+        if "label" not in pictures.column_names:
+            return None
+        labels: npt.NDArray[np.int32] = pictures["label"].cast(pa.int32()).fill_null(-1).to_numpy()
+        return labels
 
     def folder(self, key: str) -> Path:
         """Where a cell's files are."""
@@ -103,16 +118,27 @@ class Store:
             self._write_text(path, manifest.to_json())
 
     def write_pictures(
-        self, fingerprint: str, ids: Sequence[str], frames: Frames | None = None
+        self,
+        fingerprint: str,
+        ids: Sequence[str],
+        frames: Frames | None = None,
+        labels: Labels | None = None,
     ) -> None:
-        """Keep an image set's ids, and its frame sets, once for all the cells that show it."""
-        path = self.path / "pictures" / f"{fingerprint}.parquet"
+        """Keep an image set's ids, labels and frame sets once for all the cells that show it.
+
+        Pictures that may have several labels each keep none here.
+        """
+        path = self.pictures(fingerprint)
         if not path.exists():
+            import numpy as np
             import pyarrow as pa
 
             # File names need not be text; ids in tables are.
             texts = [name.encode("utf-8", "backslashreplace").decode() for name in ids]
             table = pa.table({"picture": pa.array(texts, pa.string())})
+            if labels is not None and labels.ndim == 1:
+                known = pa.array(labels.astype(np.int32), mask=np.less(labels, 0))
+                table = table.append_column("label", known)
             if frames is not None:
                 table = table.append_column("frame_set", pa.array(frames.sets, pa.string()))
                 table = table.append_column("offset", pa.array(frames.offsets, pa.int64()))
@@ -144,9 +170,9 @@ class Store:
     ) -> Manifest:
         """Join a cell's parts into one file, and complete its manifest."""
         folder = self.folder(manifest.key)
-        rows = self._join(folder, "part", "predictions.parquet", slices)
+        rows = self._join(manifest, "part", "predictions.parquet", slices)
         if keep_logits:
-            self._join(folder, "logits", "logits.parquet", slices)
+            self._join(manifest, "logits", "logits.parquet", slices)
         skipped = [tuple(pair) for pair in json.loads(rows.schema.metadata[SKIPPED])]
         ranks = rows["rank_true"].drop_null().to_numpy()
         unscored = rows["rank_true"].null_count if labelled else 0
@@ -172,19 +198,19 @@ class Store:
             path.unlink(missing_ok=True)
         return complete
 
-    def _join(self, folder: Path, kind: str, name: str, slices: int) -> pa.Table:
+    def _join(self, manifest: Manifest, kind: str, name: str, slices: int) -> pa.Table:
         import pyarrow as pa
 
+        folder = self.folder(manifest.key)
         whole = folder / name
         try:
-            if slices == 1 and not whole.exists():
-                (folder / f"{kind}-00000.parquet").rename(whole)
             if not whole.exists():
                 parts = [rows_of(folder / f"{kind}-{n:05}.parquet") for n in range(slices)]
                 table = pa.concat_tables([part.replace_schema_metadata() for part in parts])
                 if kind == "part":
                     skipped = [pair for part in parts for pair in json.loads(_noted(part))]
                     table = table.replace_schema_metadata({SKIPPED: json.dumps(skipped)})
+                    table = pack(table, self.labels(manifest.identity.pictures))
                 self._write_table(whole, table)
         except FileNotFoundError:
             if not whole.exists():  # another process was not quicker: a part is gone
@@ -199,7 +225,12 @@ class Store:
     def _write_table(self, path: Path, table: pa.Table) -> None:
         import pyarrow.parquet as pq
 
-        floats = [field.name for field in table.schema if str(field.type) == "float"]
+        encodings = {
+            field.name: _ENCODINGS[field.name, str(field.type)]
+            for field in table.schema
+            if (field.name, str(field.type)) in _ENCODINGS
+        }
+        numbers = [f.name for f in table.schema if str(f.type) in ("int32", "uint8")]
         write_atomically(
             self.path,
             path,
@@ -208,11 +239,18 @@ class Store:
                 temporary,
                 compression="zstd",
                 compression_level=9,
-                # Not for float16: DuckDB cannot read it that way.
-                use_byte_stream_split=floats or False,
-                use_dictionary=[f.name for f in table.schema if str(f.type) == "int32"],
+                use_dictionary=[name for name in numbers if name not in encodings],
+                column_encoding=encodings,
             ),
         )
+
+
+#: Where a dictionary is not the smallest. Nothing for float16: DuckDB cannot read it split.
+_ENCODINGS = {
+    ("index", "int32"): "DELTA_BINARY_PACKED",
+    ("rank_true", "int32"): "BYTE_STREAM_SPLIT",
+    ("confidence", "double"): "BYTE_STREAM_SPLIT",
+}
 
 
 def _noted(part: pa.Table) -> bytes:

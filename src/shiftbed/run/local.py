@@ -73,7 +73,7 @@ def execute(
         store.begin(cell.manifest)
         images = cell.setting.images
         frames = getattr(images, "frames", None)
-        store.write_pictures(cell.manifest.identity.pictures, images.ids, frames)
+        store.write_pictures(cell.manifest.identity.pictures, images.ids, frames, images.labels)
     ledger = _Ledger(plan, store, {"workers": workers, "batch_size": batch_size})
     models = {cell.model for cell in plan.cells}
     pool = ThreadPoolExecutor(workers, thread_name_prefix="shiftbed-pictures")
