@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -253,11 +254,24 @@ def _folded(place: float, size: int) -> float:
 
 
 @kernel
+def _blend(values: Array, corners: Any, weights: Any, channel: Any) -> Any:
+    """Return the level of a channel between the four corners around a place."""
+    value = (
+        values[corners[0] + channel] * weights[0]
+        + values[corners[1] + channel] * weights[1]
+        + values[corners[2] + channel] * weights[2]
+        + values[corners[3] + channel] * weights[3]
+    )
+    level = min(max(np.float32(value), np.float32(0)), np.float32(1))
+    return np.uint8(np.int32(level * np.float32(255)))
+
+
+@kernel
 def _displace(
     image: Array, right: Array, down: Array, amplitude: float, reflect: bool, out: Array
 ) -> None:
     height, width, channels = image.shape
-    values, line = image.reshape(-1), width * channels
+    values, line, target = image.reshape(-1), width * channels, out.reshape(-1)
     for y in range(height):
         for x in range(width):
             from_y = y + float(np.float32(down[y, x] * amplitude))
@@ -270,19 +284,25 @@ def _displace(
                     continue
             top, left = math.floor(from_y), math.floor(from_x)
             along, across = from_y - top, from_x - left
-            bottom, after = _mirrored(top + 1, height), _mirrored(left + 1, width)
-            top, left = _mirrored(top, height), _mirrored(left, width)
-            weight_a, weight_b = (1 - along) * (1 - across), (1 - along) * across
-            weight_c, weight_d = along * (1 - across), along * across
-            upper, lower = np.uint64(top * line), np.uint64(bottom * line)
-            before, beyond = np.uint64(left * channels), np.uint64(after * channels)
-            for channel in range(channels):
-                c = np.uint64(channel)
-                value = (
-                    values[upper + before + c] * weight_a
-                    + values[upper + beyond + c] * weight_b
-                    + values[lower + before + c] * weight_c
-                    + values[lower + beyond + c] * weight_d
-                )
-                level = min(max(np.float32(value), np.float32(0)), np.float32(1))
-                out[y, x, channel] = np.uint8(np.int32(level * np.float32(255)))
+            bottom, after = top + 1, left + 1
+            if not (0 <= top < height - 1 and 0 <= left < width - 1):
+                bottom, after = _mirrored(bottom, height), _mirrored(after, width)
+                top, left = _mirrored(top, height), _mirrored(left, width)
+            weights = (
+                (1 - along) * (1 - across),
+                (1 - along) * across,
+                along * (1 - across),
+                along * across,
+            )
+            corners = (
+                np.uint64(top * line + left * channels),
+                np.uint64(top * line + after * channels),
+                np.uint64(bottom * line + left * channels),
+                np.uint64(bottom * line + after * channels),
+            )
+            place = np.uint64((y * width + x) * channels)
+            target[place] = _blend(values, corners, weights, np.uint64(0))
+            if channels == 3:  # written out: a loop of unknown length is slower
+                for channel in range(1, 3):
+                    c = np.uint64(channel)
+                    target[place + c] = _blend(values, corners, weights, c)
