@@ -22,6 +22,10 @@ class MissingExtraError(InputError):
         super().__init__(f"{what} needs an extra: pip install 'shiftbed[{extra}]'")
 
 
+#: No name is longer, and looking for the nearest would take minutes.
+_LONG = 300
+
+
 def unknown(kind: str, given: object, known: Iterable[str]) -> InputError:
     """Return the error for a name that is not among ``known``, with near matches.
 
@@ -31,6 +35,8 @@ def unknown(kind: str, given: object, known: Iterable[str]) -> InputError:
     there is no corruption 'xyz'; choose one of fog, frost, snow
     """
     known = sorted(known)
+    if isinstance(given, str) and len(given) > _LONG:
+        given = f"{given[:_LONG]}…"
     near = difflib.get_close_matches(str(given), known, n=3, cutoff=0.6)
     if near:
         advice = f"did you mean {' or '.join(near)}?"

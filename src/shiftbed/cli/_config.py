@@ -14,6 +14,8 @@ def _apply(context: typer.Context, file: Path | None) -> Path | None:
     """Make the file's values the defaults of the command's options."""
     if file is None:
         return None
+    from shiftbed.data import read_toml
+
     flags = {
         flag.removeprefix("--"): parameter
         for parameter in context.command.params
@@ -21,7 +23,7 @@ def _apply(context: typer.Context, file: Path | None) -> Path | None:
         if (flag.startswith("--") and flag not in ("--help", "--config"))
     }
     defaults: dict[str, Any] = {}
-    for name, value in _values(file).items():
+    for name, value in read_toml(file, "expected lines like seed = 1").items():
         parameter = flags.get(name.replace("_", "-"))
         if parameter is None:
             raise unknown(f"option of {context.command_path} for {file}", name, flags)
@@ -36,19 +38,6 @@ def _apply(context: typer.Context, file: Path | None) -> Path | None:
             defaults[parameter.name] = value
     context.default_map = defaults
     return file
-
-
-def _values(file: Path) -> dict[str, Any]:
-    import tomllib
-
-    from shiftbed.data import read_text
-
-    try:
-        return tomllib.loads(read_text(file))
-    except OSError as problem:
-        raise InputError(f"cannot read {file} ({problem.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise InputError(f"{file} is not TOML ({problem}); expected lines like seed = 1") from None
 
 
 Config = Annotated[

@@ -6,7 +6,14 @@ from shiftbed.data.arrays import ArraySet
 from shiftbed.data.card import Card, ClassMap, Combine, Frames, card_of, check_score, renamed
 from shiftbed.data.catalogue import SetInfo, image_set, list_sets, open_set, sets_dir
 from shiftbed.data.described import Description, open_described, read_card, write_card
-from shiftbed.data.files import FileSet, found_path, read_text
+from shiftbed.data.files import (
+    FileSet,
+    found_path,
+    parsed_csv,
+    parsed_json,
+    read_text,
+    read_toml,
+)
 from shiftbed.data.folder import image_folder
 from shiftbed.data.huggingface import Dataset, is_dataset
 from shiftbed.data.imagenet import imagenet_classes, imagenet_names
@@ -47,10 +54,13 @@ __all__ = [
     "of_classes",
     "open_described",
     "open_set",
+    "parsed_csv",
+    "parsed_json",
     "read_card",
     "read_class_map",
     "read_table",
     "read_text",
+    "read_toml",
     "renamed",
     "sets_dir",
     "write_card",

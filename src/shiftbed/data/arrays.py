@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import math
 import zipfile
+import zlib
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +18,10 @@ from shiftbed.data.sets import Labels, Picture, digest
 from shiftbed.errors import InputError
 
 __all__ = ["ArraySet", "plain_array", "read_idx", "read_npy", "read_npz"]
+
+#: What a small compressed file may grow to, and a large one in proportion: the pictures of
+#: MNIST, mostly black, grow fivefold.
+_SMALL, _GROWTH = 2**30, 100
 
 
 class ArraySet:
@@ -104,17 +110,29 @@ class ArraySet:
         return self._hash
 
 
+def _check_growth(path: Path, size: int) -> None:
+    if size > max(_SMALL, _GROWTH * path.stat().st_size):
+        raise InputError(
+            f"{path} would grow to {size / 2**30:,.1f} GiB, more than {_GROWTH} times its size, "
+            "when it is decompressed; decompress it yourself where that is meant"
+        )
+
+
 def read_npz(
     path: str | Path, name: str | None = None, classes: Sequence[str] | None = None
 ) -> ArraySet:
     """Read pictures from an ``.npz`` file: ``images``, and ``labels``, ``classes``, ``ids``."""
     path = Path(path)
     try:
+        with zipfile.ZipFile(path) as archive:
+            _check_growth(path, sum(entry.file_size for entry in archive.infolist()))
         with np.load(path, allow_pickle=False) as arrays:
             held = {key: arrays[key] for key in arrays.files}
     except FileNotFoundError:
         raise InputError(f"{path} does not exist") from None
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as problem:
+    except InputError:
+        raise
+    except Exception as problem:  # whatever NumPy and zipfile make of damage
         raise InputError(f"{path} is not an .npz file of plain arrays ({problem})") from None
     if "images" not in held:
         raise InputError(
@@ -162,8 +180,10 @@ def read_idx(path: str | Path) -> npt.NDArray[np.uint8]:
     try:
         content = path.read_bytes()
         if content[:2] == b"\x1f\x8b":
-            content = gzip.decompress(content)
-    except (OSError, EOFError) as problem:
+            most = max(_SMALL, _GROWTH * len(content))
+            content = gzip.GzipFile(fileobj=io.BytesIO(content)).read(most + 1)
+            _check_growth(path, len(content))
+    except (OSError, EOFError, zlib.error) as problem:
         raise InputError(f"cannot read {path}: {problem}") from None
     # Two zero bytes, the type (8: unsigned byte), the number of axes; then each axis's length.
     if len(content) < 4 or content[:3] != b"\0\0\x08":

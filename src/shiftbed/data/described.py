@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
 from shiftbed.data.card import Card, ClassMap, Combine, named_classes
-from shiftbed.data.files import FileSet, read_text
+from shiftbed.data.files import FileSet, read_toml
 from shiftbed.data.folder import CARD_FILE
 from shiftbed.data.own import OWN, open_own
 from shiftbed.data.sets import ImageSet
@@ -46,12 +45,7 @@ _OTHER_KEYS = {one.name: one for one in fields(Description) if one.name != "card
 
 def read_card(path: Path) -> Description:
     """Read a ``set.toml``, or say in a sentence what is wrong with it."""
-    try:
-        content = tomllib.loads(read_text(path))
-    except (OSError, UnicodeDecodeError) as problem:
-        raise InputError(f"cannot read {path}: {problem}") from None
-    except tomllib.TOMLDecodeError as problem:
-        raise InputError(f"{path} is not TOML: {problem}") from None
+    content = read_toml(path)
     for key in content:
         if key not in _CARD_KEYS and key not in _OTHER_KEYS:
             raise InputError(

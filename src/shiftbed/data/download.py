@@ -188,13 +188,15 @@ def unpack(archive: Path, into: Path) -> None:
             _unpack_zip(archive, into, budget)
         else:
             _unpack_tar(archive, into, budget)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, NotImplementedError) as problem:
-        reason = str(problem).splitlines()[0].rstrip(":")
-        raise InputError(f"{archive.name} is damaged ({reason}); nothing was kept") from None
+    except InputError:
+        raise
     except OSError as problem:
         raise InputError(
             f"cannot unpack {archive.name} ({problem.strerror or problem}); nothing was kept"
         ) from None
+    except Exception as problem:  # whatever the readers of archives make of damage
+        reason = (str(problem).splitlines() or [type(problem).__name__])[0].rstrip(":")
+        raise InputError(f"{archive.name} is damaged ({reason}); nothing was kept") from None
 
 
 def _unpack_zip(archive: Path, into: Path, budget: list[int]) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import tomllib
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from shiftbed.data.card import Card, Frames
 from shiftbed.data.pictures import read_picture
@@ -12,7 +17,7 @@ from shiftbed.data.sets import Labels, Picture, UnreadablePicture, digest
 from shiftbed.data.tars import TarFiles
 from shiftbed.errors import InputError
 
-__all__ = ["FileSet", "found_path", "read_text"]
+__all__ = ["FileSet", "found_path", "parsed_csv", "parsed_json", "read_text", "read_toml"]
 
 
 def found_path(given: str | Path) -> Path | None:
@@ -39,6 +44,62 @@ def read_text(path: Path) -> str:
     if len(content) > _MOST:
         raise InputError(f"{path} has more than {_MOST / 2**20:.0f} MiB; expected a text file")
     return content.decode("utf-8-sig")
+
+
+def read_toml(path: Path, expected: str = "") -> dict[str, Any]:
+    """Return what a TOML file of a user holds, or say in a sentence why it cannot be had.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "run.toml"
+    >>> _ = path.write_text("seed = 1")
+    >>> read_toml(path)
+    {'seed': 1}
+    """
+    hint = f"; {expected}" if expected else ""
+    try:
+        text = read_text(path)
+    except OSError as problem:
+        raise InputError(f"cannot read {path} ({problem.strerror})") from None
+    except UnicodeDecodeError as problem:
+        raise InputError(f"{path} is not TOML ({problem}){hint}") from None
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise InputError(f"{path} is not TOML that can be read: it nests too deeply") from None
+    except ValueError as problem:  # numbers of thousands of digits among them
+        raise InputError(f"{path} is not TOML ({problem}){hint}") from None
+
+
+def parsed_json(text: str, path: Path, expected: str) -> Any:
+    """Return what the text of a user's JSON file means, or say in a sentence why it has no sense.
+
+    >>> parsed_json("[1, 2]", Path("map.json"), "expected a list")
+    [1, 2]
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise InputError(f"{path} is not JSON that can be read: it nests too deeply") from None
+    except ValueError as problem:
+        raise InputError(f"{path} is not JSON ({problem}); {expected}") from None
+
+
+def parsed_csv(
+    text: str, path: Path, needed: Sequence[str], expected: str
+) -> list[dict[str, str | None]]:
+    """Return the rows of a user's CSV file, which must have some columns.
+
+    >>> parsed_csv("class,output\\ncat,2", Path("map.csv"), ["class"], "expected a class map")
+    [{'class': 'cat', 'output': '2'}]
+    """
+    rows = csv.DictReader(io.StringIO(text, newline=""))
+    try:
+        if not set(needed) <= set(rows.fieldnames or ()):
+            columns = "column" if len(needed) == 1 else "columns"
+            raise InputError(f"{path} lacks the {columns} {','.join(needed)}; {expected}")
+        return list(rows)
+    except csv.Error as problem:
+        raise InputError(f"{path} is not CSV ({problem}); {expected}") from None
 
 
 class FileSet:

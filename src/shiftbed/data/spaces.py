@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shiftbed.data.card import ClassMap, Combine
-from shiftbed.data.files import read_text
+from shiftbed.data.files import parsed_csv, parsed_json, read_text
 from shiftbed.data.imagenet import imagenet_names
 from shiftbed.data.sets import digest
 from shiftbed.errors import InputError, unknown
@@ -155,10 +153,7 @@ def read_class_map(path: str | Path) -> dict[str, list[str | int]]:
         raise InputError(f"the class map {path} is not text; {_FORMS}") from None
     found: dict[str, list[str | int]] = {}
     if path.suffix.lower() == ".json":
-        try:
-            content = json.loads(text)
-        except json.JSONDecodeError as problem:
-            raise InputError(f"the class map {path} is not JSON: {problem}") from None
+        content = parsed_json(text, path, _FORMS)
         if not isinstance(content, dict):
             raise InputError(f"the class map {path} holds no object; {_FORMS}")
         for name, value in content.items():
@@ -166,10 +161,7 @@ def read_class_map(path: str | Path) -> dict[str, list[str | int]]:
                 _output(item) for item in (value if isinstance(value, list) else [value])
             ]
     else:
-        rows = csv.DictReader(text.splitlines())
-        if not {"class", "output"} <= set(rows.fieldnames or ()):
-            raise InputError(f"the class map {path} lacks the columns class,output; {_FORMS}")
-        for row in rows:
+        for row in parsed_csv(text, path, ["class", "output"], _FORMS):
             if row["class"] and row["output"]:
                 found.setdefault(row["class"].strip(), []).append(_output(row["output"].strip()))
     if not found:
@@ -185,7 +177,7 @@ _FORMS = (
 
 def _output(value: object) -> str | int:
     text = str(value)
-    return int(text) if text.isdecimal() else text
+    return int(text) if text.isdecimal() and len(text) < 10 else text
 
 
 def _mapped(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from shiftbed.data.card import Frames
-from shiftbed.data.files import FileSet
+from shiftbed.data.files import FileSet, read_text
 from shiftbed.data.sets import Labels
 from shiftbed.errors import InputError, unknown
 
@@ -28,6 +29,8 @@ __all__ = [
 PICTURE = ("picture", "path", "file", "filename", "file_name", "image", "img", "filepath")
 LABEL = ("label", "class", "category", "labels")
 _SEPARATOR = ";"
+#: All of ImageNet-21k has 14 million pictures.
+_MOST_ROWS = 50_000_000
 
 
 def read_table(path: Path) -> dict[str, list[Any]]:
@@ -38,16 +41,23 @@ def read_table(path: Path) -> dict[str, list[Any]]:
             import pyarrow.parquet as pq
 
             try:
-                columns: dict[str, list[Any]] = pq.read_table(path).to_pydict()
-            except pa.ArrowException as problem:
+                file = pq.ParquetFile(path)  # not read_table, which looks at folders' names too
+                if file.metadata.num_rows > _MOST_ROWS:
+                    raise InputError(
+                        f"{path} has {file.metadata.num_rows:,} rows; at most {_MOST_ROWS:,} are "
+                        "read"
+                    )
+                columns: dict[str, list[Any]] = file.read().to_pydict()
+            except InputError:
+                raise
+            except (pa.ArrowException, ValueError, TypeError) as problem:
                 reason = str(problem).splitlines()[0]
                 raise InputError(f"{path} is not a Parquet file ({reason})") from None
             return columns
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-            reader = csv.reader(file, delimiter=delimiter)
-            header = [name.strip() for name in next(reader, [])]
-            rows = [row for row in reader if any(field.strip() for field in row)]
+        delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+        reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter)
+        header = [name.strip() for name in next(reader, [])]
+        rows = [row for row in reader if any(field.strip() for field in row)]
     except OSError as problem:
         raise InputError(f"cannot read the table {path}: {problem.strerror}") from None
     except (UnicodeDecodeError, csv.Error) as problem:
@@ -142,8 +152,11 @@ def labels_of(field: Any, column: str) -> list[str]:
 
 def _offset(columns: dict[str, list[Any]], row: int, path: Path) -> int:
     try:
-        return int(columns["offset"][row])
-    except (KeyError, TypeError, ValueError):
+        offset = int(columns["offset"][row])
+        if abs(offset) > _MOST_ROWS:  # no scene has so many frames
+            raise ValueError(offset)
+        return offset
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise InputError(
             f"row {row + 1} of {path} has a frame set, but no offset from its anchor as a whole "
             "number, in the column 'offset'"

@@ -102,10 +102,16 @@ def expand(patterns: str | Iterable[str]) -> list[str]:
 
     A list file has one spec or wildcard per line; ``#`` begins a comment.
     """
+    return _expanded([patterns] if isinstance(patterns, str) else patterns, ())
+
+
+def _expanded(patterns: Iterable[str], inside: tuple[str, ...]) -> list[str]:
     found: list[str] = []
-    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+    for pattern in patterns:
         if pattern.startswith("@"):
-            found.extend(expand(_lines_of(pattern[1:])))
+            if pattern in inside:
+                raise InputError(f"the list of models {pattern[1:]} has itself among its lines")
+            found.extend(_expanded(_lines_of(pattern[1:]), (*inside, pattern)))
         elif any(char in pattern for char in "*?["):
             found.extend(_wild(pattern))
         else:

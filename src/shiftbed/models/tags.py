@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from shiftbed.data import found_path, read_text
+from shiftbed.data import found_path, parsed_csv, parsed_json, read_text
 from shiftbed.errors import InputError
 
 __all__ = ["read_tags", "tags_of"]
@@ -45,20 +43,14 @@ def read_tags(path: str | Path) -> dict[str, dict[str, Any]]:
     except (OSError, UnicodeDecodeError) as problem:
         raise InputError(f"cannot read the models' tags {path} ({problem}); {_FORMS}") from None
     if path.suffix.lower() == ".json":
-        try:
-            content = json.loads(text)
-        except json.JSONDecodeError as problem:
-            raise InputError(f"{path} is not JSON ({problem}); {_FORMS}") from None
+        content = parsed_json(text, path, _FORMS)
         if not isinstance(content, dict) or not all(
             isinstance(tags, dict) for tags in content.values()
         ):
             raise InputError(f"{path} holds no object of objects; {_FORMS}")
         return content
-    rows = csv.DictReader(text.splitlines())
-    if "name" not in (rows.fieldnames or ()):
-        raise InputError(f"{path} lacks the column name; {_FORMS}")
     found: dict[str, dict[str, Any]] = {}
-    for row in rows:
+    for row in parsed_csv(text, path, ["name"], _FORMS):
         tags: dict[str, Any] = {key: value for key, value in row.items() if key and value}
         name = tags.pop("name", None)
         if name is None:

@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from shiftbed import published
+from shiftbed.data import read_toml
 from shiftbed.errors import InputError, unknown
 from shiftbed.studies.baseline import BaselineFit, baseline_for
 from shiftbed.studies.grid import Grid
@@ -319,11 +320,9 @@ def declaration(path: str | Path | None = None) -> Declaration:
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise InputError(f"{path} is too large for a declaration of hypotheses")
-        return _declared(tomllib.loads(path.read_text("utf-8")), path.name)
     except OSError as problem:
         raise InputError(f"cannot read {path} ({problem.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise InputError(f"{path} is not TOML: {problem}") from None
+    return _declared(read_toml(path), path.name)
 
 
 def _declared(content: Mapping[str, Any], file: str) -> Declaration:
