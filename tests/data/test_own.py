@@ -96,7 +96,7 @@ def test_labels_of_shards_in_json(tmp_path: Path) -> None:
     ("samples", "sentence"),
     [
         ({"a.txt": b"x"}, "holds no pictures; expected samples as 0001.jpg and 0001.cls"),
-        ({"a.jpg": b"", "a.json": b"{"}, r"some/a\.json says no label .*; expected a name"),
+        ({"a.jpg": b"", "a.json": b"{"}, r"some/a\.json is not JSON .*; expected a name"),
         ({"a.jpg": b"", "a.cls": b"\xff"}, r"some/a\.cls says no label"),
     ],
 )

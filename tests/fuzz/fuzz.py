@@ -71,10 +71,10 @@ def run(name: str, cases: int, seed: int) -> int:
         stream = mutations(one.seeds(), one.words, seed)
         for number in range(cases):
             content = next(stream)
-            begun = time.monotonic()
+            begun = time.process_time()
             try:
                 one(content, folder)
-                assert time.monotonic() - begun < 10, "it took more than ten seconds"
+                assert time.process_time() - begun < 10, "it took more than ten seconds"
             except BaseException:
                 found = Path(tempfile.gettempdir()) / f"shiftbed-fuzz-{name}-{seed}-{number}"
                 found.write_bytes(content)

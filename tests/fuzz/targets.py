@@ -36,9 +36,10 @@ from shiftbed.data import (
     read_class_map,
     write_card,
 )
-from shiftbed.data.arrays import read_idx, read_npz
+from shiftbed.data.arrays import plain_array, read_idx, read_npz
 from shiftbed.data.download import unpack
 from shiftbed.data.pictures import read_picture
+from shiftbed.data.shards import read_shards
 from shiftbed.data.tars import TarFiles
 from shiftbed.errors import InputError
 from shiftbed.models import expand
@@ -142,6 +143,8 @@ def _settings(content: bytes, folder: Path) -> None:
         return  # would fetch
     found = _refused(lambda: resolve(pattern, _photos()))
     for setting in (found or [])[:3]:
+        if setting.images is not _photos():  # a folder, whose name is not its path
+            continue
         [again] = resolve(setting.name, _photos())
         assert (again.name, again.shift) == (setting.name, setting.shift)
 
@@ -468,7 +471,9 @@ def _arrays_seeds() -> list[bytes]:
     idx = b"\0\0\x08\3" + b"".join(n.to_bytes(4, "big") for n in (2, 3, 3)) + bytes(18)
     import gzip
 
-    return [sink.getvalue(), idx, gzip.compress(idx)]
+    plain = io.BytesIO()
+    np.save(plain, np.zeros((2, 3, 3), np.uint8))
+    return [sink.getvalue(), idx, gzip.compress(idx), plain.getvalue()]
 
 
 @target("arrays", "images.npy labels.npy", weight=0.5)
@@ -478,20 +483,22 @@ def _arrays(content: bytes, folder: Path) -> None:
     assert images is None or images.load(0).dtype == np.uint8
     array = _refused(lambda: read_idx(path))
     assert array is None or array.dtype == np.uint8
+    plain = _refused(lambda: plain_array(_file(folder, "set.npy", content)))
+    assert plain is None or plain.dtype != object
 
 
 def _archive_seeds() -> list[bytes]:
     tarred, zipped = io.BytesIO(), io.BytesIO()
     with tarfile.open(fileobj=tarred, mode="w") as tar, zipfile.ZipFile(zipped, "w") as archive:
-        for name in ("a/b.txt", "c.txt"):
+        for name, text in {"a/b.jpg": "hello", "a/b.cls": "7", "c.json": '{"label": 1}'}.items():
             entry = tarfile.TarInfo(name)
-            entry.size = 5
-            tar.addfile(entry, io.BytesIO(b"hello"))
-            archive.writestr(name, "hello", zipfile.ZIP_DEFLATED)
+            entry.size = len(text)
+            tar.addfile(entry, io.BytesIO(text.encode()))
+            archive.writestr(name, text, zipfile.ZIP_DEFLATED)
         link = tarfile.TarInfo("link")
         link.type, link.linkname = tarfile.SYMTYPE, "../../outside"
         tar.addfile(link)
-    without = tarred.getvalue()[:2048] + bytes(1024)
+    without = tarred.getvalue()[:3072] + bytes(1024)
     return [tarred.getvalue(), without, zipped.getvalue()]
 
 
@@ -509,6 +516,8 @@ def _archive(content: bytes, folder: Path) -> None:
     members = _refused(lambda: TarFiles([path]))
     for name in list(members or ())[:3]:
         members.read(name)
+    images = _refused(lambda: read_shards([path]))
+    assert images is None or len(images.ids) == len(set(images.ids))
 
 
 # Corruptions

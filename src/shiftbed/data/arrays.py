@@ -166,10 +166,11 @@ def read_npy(
 def plain_array(path: Path) -> npt.NDArray[np.generic]:
     """Read an array from an ``.npy`` file, where it lies, or say in a sentence why not."""
     try:
-        array: npt.NDArray[np.generic] = np.load(path, mmap_mode="r", allow_pickle=False)
+        # Not by np.load, which takes an .npz and a pickle by this name too.
+        array: npt.NDArray[np.generic] = np.lib.format.open_memmap(path, mode="r")
     except FileNotFoundError:
         raise InputError(f"{path} does not exist") from None
-    except (OSError, ValueError, EOFError) as problem:
+    except Exception as problem:  # whatever NumPy makes of damage
         raise InputError(f"{path} is not a plain .npy array ({problem})") from None
     return array
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import glob
-import json
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from shiftbed._braces import expand_braces
-from shiftbed.data.files import FileSet
+from shiftbed.data.files import FileSet, parsed_json
 from shiftbed.data.folder import PICTURE_SUFFIXES, plain_name
 from shiftbed.data.table import LABEL, labelled, labels_of
 from shiftbed.data.tars import TarFiles
@@ -16,6 +15,7 @@ from shiftbed.errors import InputError
 
 __all__ = ["read_shards", "shard_paths"]
 
+_WANTED = "expected a name or a number"
 _LABELS = ("cls", *LABEL)
 
 
@@ -83,17 +83,17 @@ def _label(files: TarFiles, told: dict[str, str]) -> list[str]:
         if "cls" in told:
             return labels_of(files.read(told["cls"]).decode().strip() or None, "cls")
         if "json" in told:
-            content = json.loads(files.read(told["json"]))
+            content = parsed_json(files.read(told["json"]).decode(), Path(told["json"]), _WANTED)
             known = [content[key] for key in _LABELS if key in content]
             return labels_of(known[0], "json") if known else []
-    except (UnicodeDecodeError, json.JSONDecodeError, TypeError) as problem:
+    except (UnicodeDecodeError, TypeError) as problem:
         file = next(iter(told.values()))
-        raise InputError(f"{file} says no label ({problem}); expected a name or a number") from None
+        raise InputError(f"{file} says no label ({problem}); {_WANTED}") from None
     return []
 
 
 def _named(label: str, classes: Sequence[str]) -> str:
-    if label in classes or not label.isdecimal():
+    if label in classes or not (label.isdecimal() and len(label) < 7):
         return label
     if int(label) >= len(classes):
         raise InputError(f"a label is {label}, and {len(classes)} classes are numbered from 0")
@@ -103,6 +103,7 @@ def _named(label: str, classes: Sequence[str]) -> str:
 def _numbered(given: Sequence[Sequence[str]]) -> list[str] | None:
     """Return all numbers up to the largest label, if labels are numbers."""
     found = {one for some in given for one in some}
-    if not all(one.isdecimal() for one in found):
+    # A number of more digits is a name: no set has so many classes.
+    if not all(one.isdecimal() and len(one) < 7 for one in found):
         return None
     return [str(number) for number in range(max(map(int, found)) + 1)]

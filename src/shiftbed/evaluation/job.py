@@ -92,6 +92,12 @@ class Evaluation:
         """Ask DuckDB a question of ``cells`` and ``predictions``: all that the results hold."""
         return self.results.sql(query)
 
+    def doubts(self) -> list[str]:
+        """Return what speaks against the clean cells, in sentences: guessing, odd orders."""
+        from shiftbed.evaluation.preparation import doubts
+
+        return doubts(self)
+
     def __str__(self) -> str:
         """The tables that the command line ends with."""
         from shiftbed.evaluation.tables import as_text

@@ -12,7 +12,7 @@ __all__ = ["as_json", "described"]
 
 
 def as_json(run: Evaluation) -> str:
-    """Return the cells with their intervals, the summaries, and what was skipped."""
+    """Return the cells with their intervals, the summaries, the skipped, and the doubts."""
     skipped = {
         manifest.identity.setting: [list(pair) for pair in manifest.skipped]
         for manifest in run.manifests()
@@ -24,6 +24,7 @@ def as_json(run: Evaluation) -> str:
         "cells": run.table().to_pylist(),
         "scores": [dataclasses.asdict(score) for score in run.scores()],
         "skipped": skipped,
+        "doubts": run.doubts(),
     }
     return json.dumps(content, indent=1)
 

@@ -197,6 +197,7 @@ def _worst(rows: Sequence[dict[str, Any]]) -> Iterator[RenderableType]:
 
 
 def _notes(run: Evaluation) -> Iterator[str]:
+    yield from (f"IN DOUBT: {doubt}." for doubt in run.doubts())
     seen = set()
     for manifest in run.manifests():
         images = manifest.spec.get("images")
