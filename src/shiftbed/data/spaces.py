@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -41,6 +41,8 @@ class ClassSpace:
     #: A picture may have several of the classes: labels are truth values, and each class's
     #: score is judged by itself.
     multilabel: bool = False
+    #: Nobody said what the outputs mean: they are taken in the order of the classes.
+    assumed: bool = field(default=False, compare=False, repr=False)
 
     @cached_property
     def kind(self) -> str:
@@ -130,7 +132,9 @@ def match_classes(
             "the outputs mean (classes=imagenet-1k, or a file with one class per line), "
             f"{_WAYS_OUT}"
         )
-    return ClassSpace(tuple(classes), outputs, members, combine, multilabel)
+    numbered = list(classes) == [str(number) for number in range(outputs)]
+    assumed = class_map is None and keys is None and not numbered
+    return ClassSpace(tuple(classes), outputs, members, combine, multilabel, assumed)
 
 
 _WAYS_OUT = (

@@ -6,6 +6,7 @@ import dataclasses
 import json
 
 from shiftbed.evaluation.job import Evaluation
+from shiftbed.evaluation.tables import assumptions
 from shiftbed.run import Plan, estimate
 
 __all__ = ["as_json", "described"]
@@ -68,6 +69,7 @@ def described(plan: Plan, workers: int | None = None, *, as_json: bool = False) 
         ]
     else:
         lines.append("nothing to do")
+    lines += assumptions(plan)
     return "\n".join(lines)
 
 

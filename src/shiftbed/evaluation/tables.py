@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from shiftbed.evaluation.summary import Score
     from shiftbed.metrics import Estimate
     from shiftbed.results import Results
+    from shiftbed.run import Plan
 from shiftbed.settings import Shift
 
-__all__ = ["accuracy_tables", "as_text", "print_table", "show", "show_results"]
+__all__ = ["accuracy_tables", "as_text", "assumptions", "print_table", "show", "show_results"]
 
 #: How many cells are listed as the worst.
 WORST = 5
@@ -156,7 +157,9 @@ def _score_tables(scores: Sequence[Score], baseline: str | None) -> Iterator[Ren
     for (images, variant), group in groups.items():
         first = group[0]
         count = len(first.corruptions)
-        which = f"all {count} corruptions of" if first.whole else f"{count} corruptions of"
+        which = f"all {count} corruptions of"
+        if not first.whole:
+            which = f"{count} corruption{'' if count == 1 else 's'} of"
         measured = baseline is not None and first.metric == "top1"
         columns = ["accuracy" if first.metric == "top1" else "agreement"]
         if measured:
@@ -172,7 +175,8 @@ def _score_tables(scores: Sequence[Score], baseline: str | None) -> Iterator[Ren
         yield table
         if measured:
             yield f"mCE and relative mCE: errors over those of {baseline}, in percent."
-        yield from {score.note: f"No mCE: {score.note}." for score in group if score.note}.values()
+        for note, mce in {score.note: score.mce for score in group if score.note}.items():
+            yield f"No {'mCE' if mce is None else 'relative mCE'}: {note}."
         widest = max(score.shifted.high - score.shifted.low for score in group)
         if widest > 0.1:
             yield (
@@ -196,8 +200,25 @@ def _worst(rows: Sequence[dict[str, Any]]) -> Iterator[RenderableType]:
         yield table
 
 
+def assumptions(plan: Plan) -> Iterator[str]:
+    """Say of which models nobody said what their outputs mean, and how they are read."""
+    read: dict[tuple[str, ...], dict[str, dict[str, None]]] = {}
+    for cell in plan.cells:
+        if cell.space is not None and cell.space.assumed and cell.setting.labels is not None:
+            found = read.setdefault(cell.space.classes, {"models": {}, "sets": {}})
+            found["models"][cell.model.name] = found["sets"][cell.setting.images.name] = None
+    for classes, found in read.items():
+        order = ", ".join(classes[:6]) + (", ..." if len(classes) > 6 else "")
+        yield (
+            f"Nothing says what the outputs of {', '.join(found['models'])} mean: they are read as "
+            f"the classes of {', '.join(found['sets'])} in this order: {order}. If another was "
+            "trained, say which: --classes FILE."
+        )
+
+
 def _notes(run: Evaluation) -> Iterator[str]:
     yield from (f"IN DOUBT: {doubt}." for doubt in run.doubts())
+    yield from assumptions(run.plan)
     seen = set()
     for manifest in run.manifests():
         images = manifest.spec.get("images")
