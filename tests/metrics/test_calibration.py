@@ -176,3 +176,12 @@ def test_half_precision_probabilities_are_accepted() -> None:
     predicted, sure = metrics.most_likely(p)
     assert np.array_equal(predicted, p.argmax(axis=1))
     assert sure == pytest.approx(p.max(axis=1))
+
+
+def test_pictures_that_are_all_right_leave_doubt() -> None:
+    """With 0.99 throughout and no error seen, the error could still be some percent."""
+    few = metrics.calibration_error(np.full(20, 0.99), np.ones(20))
+    many = metrics.calibration_error(np.full(2000, 0.99), np.ones(2000))
+    assert few.value == pytest.approx(0.01) == many.value
+    assert few.high > 0.05
+    assert 0.01 < many.high < 0.02
