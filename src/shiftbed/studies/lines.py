@@ -161,10 +161,9 @@ def solve_resamples(terms: FloatArray, y: FloatArray, counts: FloatArray) -> Flo
     >>> solve_resamples(line(x), np.array([[1.0], [3.0], [5.0]]), np.ones((1, 3))).round(9)[0, :, 0]
     array([1., 2.])
     """
-    # Least squares is linear in y: each coefficient is a weighted sum of it.
-    weights = np.linalg.inv(_gram(terms, counts)) @ terms.T * counts[:, None, :]
-    solved = weights.reshape(-1, len(terms)) @ y
-    return np.asarray(solved.reshape(len(counts), terms.shape[1], y.shape[1]), np.float64)
+    products = (terms[:, :, None] * y[:, None, :]).reshape(len(terms), -1)
+    moments = (counts @ products).reshape(len(counts), terms.shape[1], y.shape[1])
+    return np.asarray(np.linalg.solve(_gram(terms, counts), moments), np.float64)
 
 
 def fit_hinges(x: FloatArray, y: FloatArray, counts: FloatArray) -> FloatArray:
