@@ -41,6 +41,8 @@ bench: .venv/ready-bench
 	$(BIN)/python benchmarks/grid.py
 	$(BIN)/python benchmarks/fits.py
 	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/augment.py
+	$(BIN)/python benchmarks/attacks.py
 
 .venv/ready-bench: .venv/ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'

@@ -35,7 +35,9 @@ def operation(function: Operation) -> Operation:
 @operation
 def autocontrast(picture: Picture, strength: float, sign: int) -> Picture:
     """Stretch each channel to black and white."""
-    low, high = (reach.astype(np.float64) for reach in (picture.min((0, 1)), picture.max((0, 1))))
+    present = _counts(picture) > 0
+    low = present.argmax(axis=0).astype(np.float64)
+    high = 255.0 - present[::-1].argmax(axis=0)
     scale = np.divide(255.0, high - low, out=np.ones_like(low), where=high > low)
     start = np.where(high > low, -low * scale, 0.0)
     return _mapped(picture, np.clip(np.arange(256)[:, None] * scale + start, 0, 255))
@@ -44,12 +46,12 @@ def autocontrast(picture: Picture, strength: float, sign: int) -> Picture:
 @operation
 def equalize(picture: Picture, strength: float, sign: int) -> Picture:
     """Spread each channel's levels, so that each occurs about equally often."""
-    levels = np.empty((256, picture.shape[2]))
-    for channel in range(picture.shape[2]):
-        counts = cv2.calcHist([picture], [channel], None, [256], [0, 256]).ravel().astype(np.int64)
-        step = (counts.sum() - counts[np.flatnonzero(counts)[-1]]) // 255
-        below = np.cumsum(counts) - counts
-        levels[:, channel] = (below + step // 2) // step if step else np.arange(256)
+    counts = _counts(picture)
+    levels = np.repeat(np.arange(256)[:, None], picture.shape[2], axis=1)
+    for channel, count in enumerate(counts.T):
+        step = (count.sum() - count[np.flatnonzero(count)[-1]]) // 255
+        if step:
+            levels[:, channel] = (np.cumsum(count) - count + step // 2) // step
     return _mapped(picture, np.minimum(levels, 255))
 
 
@@ -97,13 +99,13 @@ def shear_y(picture: Picture, strength: float, sign: int) -> Picture:
 @operation
 def translate_x(picture: Picture, strength: float, sign: int) -> Picture:
     """Move sideways by up to a third of the width."""
-    return _moved(picture, [[1, 0, int(picture.shape[1] / 3 * strength) * sign], [0, 1, 0]])
+    return _stepped(picture, int(picture.shape[1] / 3 * strength) * sign, axis=1)
 
 
 @operation
 def translate_y(picture: Picture, strength: float, sign: int) -> Picture:
     """Move up or down by up to a third of the height."""
-    return _moved(picture, [[1, 0, 0], [0, 1, int(picture.shape[0] / 3 * strength) * sign]])
+    return _stepped(picture, int(picture.shape[0] / 3 * strength) * sign, axis=0)
 
 
 @register("augmix")
@@ -151,13 +153,28 @@ class AugMix(Augmentation):
             given += weight
             # A running mean: each chain counts as its part of what was given so far.
             cv2.accumulateWeighted(chain, mixed, min(weight / given, 1.0) if given else 0.0)
-        return np.rint(mixed).astype(np.uint8)
+        return cv2.convertScaleAbs(mixed).reshape(pixels.shape).astype(np.uint8, copy=False)
+
+
+def _counts(picture: Picture) -> npt.NDArray[np.int64]:
+    """Return how often each level occurs in each channel, (256, channels)."""
+    every = range(picture.shape[2])
+    counts = [cv2.calcHist([picture], [channel], None, [256], [0, 256]) for channel in every]
+    return np.stack([count.ravel() for count in counts], axis=1).astype(np.int64)
 
 
 def _mapped(picture: Picture, levels: npt.NDArray[np.generic]) -> Picture:
     """Return a picture whose levels are looked up in a table of each channel's own."""
     table = levels.astype(np.uint8).reshape(256, 1, picture.shape[2])
     return cv2.LUT(picture, table).reshape(picture.shape).astype(np.uint8, copy=False)
+
+
+def _stepped(picture: Picture, steps: int, axis: int) -> Picture:
+    """Return a picture moved by whole pixels along an axis, with black where it was."""
+    moved = np.roll(picture, steps, axis)
+    left = slice(None, steps) if steps >= 0 else slice(steps, None)
+    moved[(slice(None),) * axis + (left,)] = 0
+    return moved
 
 
 def _moved(picture: Picture, matrix: list[list[float]]) -> Picture:
