@@ -93,13 +93,19 @@ def scene(side: int = 224, samples: int = 3) -> NDArray[np.uint8]:
 
 
 def main() -> None:
-    """Write the contact sheet that the README shows."""
+    """Write the contact sheets that the README and the guide of augmentations show."""
+    from shiftbed.augment import augmentation
+    from shiftbed.augment import sheet as augmented
     from shiftbed.corruptions.sheet import contact_sheet
 
+    folder = Path(__file__).with_name("images")
+    folder.mkdir(exist_ok=True)
     sheet = contact_sheet(scene(), title="scene.png", key="scene.png", cell=112)
-    path = Path(__file__).with_name("images") / "sheet.jpg"
-    path.parent.mkdir(exist_ok=True)
-    sheet.save(path, quality=88, optimize=True)
+    sheet.save(folder / "sheet.jpg", quality=88, optimize=True)
+    for name in ("augmix", "deepaugment", "noise2net"):
+        chosen = augmentation(name, seed=1)
+        sheet = augmented.contact_sheet([scene()] * 2, chosen, columns=7, cell=112)
+        sheet.save(folder / f"{name}.jpg", quality=88, optimize=True)
 
 
 if __name__ == "__main__":

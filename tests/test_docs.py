@@ -19,7 +19,7 @@ from shiftbed.errors import InputError
 from shiftbed.studies.scoring import METRICS
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ["quickstart.md", "guides/ci.md", "guides/extend.md"]
+PAGES = ["quickstart.md", "attacks.md", "augment.md", "guides/ci.md", "guides/extend.md"]
 
 
 def steps(page: str) -> list[tuple[str, str]]:
@@ -59,6 +59,7 @@ def with_networks(newcomer: Path) -> Path:
 @pytest.fixture
 def untouched() -> Iterator[None]:
     """What a page registers is gone after it."""
+    from shiftbed.augment import _registry as augmentations
     from shiftbed.data import catalogue
     from shiftbed.models import registry
 
@@ -67,6 +68,7 @@ def untouched() -> Iterator[None]:
     registry.sources()
     catalogue.list_sets()
     tables: list[dict[Any, Any]] = [_registry._specs, METRICS, catalogue._SETS, registry._SOURCES]
+    tables.append(augmentations._kinds)
     before = [dict(table) for table in tables]
     yield
     for table, known in zip(tables, before, strict=True):
