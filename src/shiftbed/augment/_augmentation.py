@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
 from shiftbed.corruptions._api import Picture, check_picture
-from shiftbed.corruptions._transform import as_array, like
+from shiftbed.corruptions._transform import Indexed, as_array, changed_item, like
 from shiftbed.errors import InputError
 
 __all__ = ["Augmentation", "AugmentedDataset"]
@@ -56,12 +56,6 @@ class Augmentation(ABC):
         return np.random.default_rng(int.from_bytes(digest, "little"))
 
 
-class _Indexed(Protocol):
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: int, /) -> Any: ...
-
-
 class AugmentedDataset:
     """A map-style data set whose pictures are augmented, keyed by (epoch, place, view).
 
@@ -81,7 +75,7 @@ class AugmentedDataset:
     """
 
     def __init__(
-        self, dataset: _Indexed, augmentation: Augmentation, *, views: int | None = None
+        self, dataset: Indexed, augmentation: Augmentation, *, views: int | None = None
     ) -> None:
         if views is not None and views < 1:
             raise InputError(f"{views} augmented views were asked for; expected 1 or more")
@@ -98,15 +92,10 @@ class AugmentedDataset:
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> Any:
-        if index < 0:
-            index += len(self)
-        if not 0 <= index < len(self):
-            raise IndexError(f"there are {len(self)} pictures")
-        item = self.dataset[index]
-        picture, *rest = item if isinstance(item, tuple) else (item,)
+        return changed_item(self.dataset, index, self._shown)
+
+    def _shown(self, picture: Any, place: int) -> Any:
         if self.views is None:
-            shown = self.augmentation(picture, key=f"{self.epoch}:{index}")
-        else:
-            keys = [f"{self.epoch}.{view}:{index}" for view in range(self.views)]
-            shown = (picture, *(self.augmentation(picture, key=key) for key in keys))
-        return (shown, *rest) if isinstance(item, tuple) else shown
+            return self.augmentation(picture, key=f"{self.epoch}:{place}")
+        keys = [f"{self.epoch}.{view}:{place}" for view in range(self.views)]
+        return (picture, *(self.augmentation(picture, key=key) for key in keys))

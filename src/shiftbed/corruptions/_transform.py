@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -62,7 +62,9 @@ class Corruption:
         return (result, *rest) if rest else result
 
 
-class _Indexed(Protocol):
+class Indexed(Protocol):
+    """A map-style data set."""
+
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int, /) -> Any: ...
@@ -81,7 +83,7 @@ class CorruptedDataset:
     (2, 'dog')
     """
 
-    def __init__(self, dataset: _Indexed, corruption: Corruption) -> None:
+    def __init__(self, dataset: Indexed, corruption: Corruption) -> None:
         self.dataset = dataset
         self.corruption = corruption
 
@@ -89,14 +91,24 @@ class CorruptedDataset:
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> Any:
-        if index < 0:
-            index += len(self)
-        if not 0 <= index < len(self):
-            raise IndexError(f"there are {len(self)} pictures")
-        item = self.dataset[index]
-        if isinstance(item, tuple):
-            return (self.corruption(item[0], key=str(index)), *item[1:])
-        return self.corruption(item, key=str(index))
+        return changed_item(
+            self.dataset, index, lambda picture, place: self.corruption(picture, key=str(place))
+        )
+
+
+def changed_item(dataset: Indexed, index: int, change: Callable[[Any, int], Any]) -> Any:
+    """Return an item whose picture is changed, given its place from 0; the rest stays.
+
+    >>> changed_item([("b", 1), ("c", 2)], -1, lambda picture, place: f"{picture}{place}")
+    ('c1', 2)
+    """
+    place = index + len(dataset) if index < 0 else index
+    if not 0 <= place < len(dataset):
+        raise IndexError(f"there are {len(dataset)} pictures")
+    item = dataset[place]
+    if isinstance(item, tuple):
+        return (change(item[0], place), *item[1:])
+    return change(item, place)
 
 
 def _is_tensor(picture: object) -> bool:

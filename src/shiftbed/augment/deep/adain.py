@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from shiftbed.augment.deep.network import fill
 from shiftbed.corruptions._api import Picture
 from shiftbed.models._torch import read_checkpoint
+from shiftbed.models.sources.torch import fill
 
 __all__ = ["as_pixels", "load", "stylized"]
 
@@ -51,8 +51,13 @@ def load(encoder: str, decoder: str) -> tuple[nn.Module, nn.Module]:
     front, back = _encoder(), _decoder()
     own = front.state_dict()
     # The published file goes on to deeper layers, which nothing here looks at.
-    fill(front, {k: v for k, v in read_checkpoint(encoder).items() if k in own}, encoder)
-    fill(back, read_checkpoint(decoder), decoder)
+    fill(
+        front,
+        {k: v for k, v in read_checkpoint(encoder).items() if k in own},
+        encoder,
+        "AdaIN's encoder",
+    )
+    fill(back, read_checkpoint(decoder), decoder, "AdaIN's decoder")
     return front.eval().requires_grad_(False), back.eval().requires_grad_(False)
 
 

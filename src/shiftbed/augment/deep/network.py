@@ -6,7 +6,6 @@ import functools
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TypeVar
 
 import torch
@@ -14,6 +13,7 @@ from torch import nn
 
 from shiftbed.errors import InputError, unknown
 from shiftbed.models._torch import read_checkpoint
+from shiftbed.models.sources.torch import fill
 
 __all__ = ["CLEAN", "ImageToImage", "Tap", "find", "load", "network", "networks"]
 
@@ -110,30 +110,6 @@ def load(name: str, path: str = "") -> ImageToImage:
             f"the network {name} needs weights; give a file, as in weights=FILE.safetensors"
             + (" (`shiftbed train autoencoder` makes one)" if name == "autoencoder" else "")
         )
-    return filled(kind(), weights, f"{name} ({Path(path).name or 'fetched'})")
-
-
-def filled(module: ImageToImage, weights: Mapping[str, torch.Tensor], what: str) -> ImageToImage:
-    """Return a network with weights that fit it exactly."""
-    fill(module, weights, what)
-    return module.eval().requires_grad_(False)
-
-
-def fill(module: nn.Module, weights: Mapping[str, torch.Tensor], what: str) -> None:
-    """Give a module the weights that fit it exactly, or say where they do not."""
-    own = module.state_dict()
-    missing = [name for name in own if name not in weights]
-    strange = [name for name in weights if name not in own]
-    if missing or strange:
-        which = f"no {missing[0]}" if missing else f"{strange[0]}, which it does not know"
-        raise InputError(
-            f"the weights of {what} are those of another network: they have {which}; "
-            "expected its published state_dict"
-        )
-    for name, value in own.items():
-        if weights[name].shape != value.shape:
-            raise InputError(
-                f"the weights of {what} have {name} of shape {tuple(weights[name].shape)}, "
-                f"expected {tuple(value.shape)}; is it for other channels or of another size?"
-            )
-    module.load_state_dict(dict(weights))
+    made = kind()
+    fill(made, weights, path or "the package", name)
+    return made.eval().requires_grad_(False)
