@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -205,4 +206,8 @@ def evaluate(
     if as_json:
         print(evaluation.as_json(run))
     elif not quiet:
-        evaluation.show(run, Console())
+        console = Console()
+        evaluation.show(run, console)
+        shown = "".join(f" --data {shlex.quote(one)}" for one in data or ())
+        said = f"To look at it: shiftbed report {shlex.quote(str(output))}{shown}"
+        console.print(said, highlight=False, markup=False)

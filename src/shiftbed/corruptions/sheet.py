@@ -14,7 +14,7 @@ from shiftbed.corruptions import _registry
 from shiftbed.corruptions._api import Picture, corrupt
 from shiftbed.errors import InputError, unknown
 
-__all__ = ["contact_sheet"]
+__all__ = ["central_square", "contact_sheet"]
 
 _PAPER, _INK, _FAINT, _BAND, _EDGE = "#ffffff", "#1a1a1a", "#6b6b6b", "#e9edf2", "#c4c8ce"
 _FRAME = "#d9480f"
@@ -52,7 +52,7 @@ def contact_sheet(
     for option in options or ():
         if option not in taken:
             raise unknown("option of these corruptions", option, taken)
-    clean = _square(picture, side, grey=variant == "mnist-c")
+    clean = central_square(picture, side, grey=variant == "mnist-c")
     rows = [_row(spec, clean, seed, key, options or {}) for spec in specs]
     note = f"clean on the left; seed {seed}"
     if any(spec.standard for spec in specs):
@@ -190,8 +190,12 @@ class _Sheet:
             )
 
 
-def _square(picture: Picture, side: int, *, grey: bool) -> Picture:
-    """Return the central square of a picture at the benchmark's size."""
+def central_square(picture: Picture, side: int, *, grey: bool) -> Picture:
+    """Return the central square of a picture at a benchmark's size.
+
+    >>> central_square(np.zeros((40, 64, 3), np.uint8), 32, grey=False).shape
+    (32, 32, 3)
+    """
     image = Image.fromarray(picture).convert("L" if grey else "RGB")
     short = min(image.size)
     left, top = (image.width - short) // 2, (image.height - short) // 2

@@ -77,7 +77,7 @@ class Evaluation:
         """Return each model's summary on each set of pictures: mCE and what it is made of."""
         from shiftbed.evaluation.summary import scores
 
-        return scores(self.results, self.models, self.settings, self.baseline)
+        return scores(self.results.snapshot(), self.models, self.settings, self.baseline)
 
     def manifests(self) -> list[Manifest]:
         """Return what was recorded of each cell: hashes, versions, counts, skipped pictures."""

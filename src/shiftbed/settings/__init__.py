@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from shiftbed.settings.grammar import expand_braces
-from shiftbed.settings.resolve import list_settings, resolve, states_of
+from shiftbed.settings.resolve import DataLike, given_sets, list_settings, resolve, states_of
 from shiftbed.settings.setting import Setting, Shift, own_or
 from shiftbed.settings.suites import Suite, add_suite, list_suites, suite
 
 __all__ = [
+    "DataLike",
     "Setting",
     "Shift",
     "Suite",
     "add_suite",
     "expand_braces",
+    "given_sets",
     "list_settings",
     "list_suites",
     "own_or",

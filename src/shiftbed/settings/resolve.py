@@ -26,7 +26,7 @@ from shiftbed.settings.grammar import expand_braces, split_pattern
 from shiftbed.settings.setting import Setting, Shift
 from shiftbed.settings.suites import Suite, list_suites
 
-__all__ = ["DataLike", "list_settings", "resolve", "states_of"]
+__all__ = ["DataLike", "given_sets", "list_settings", "resolve", "states_of"]
 
 ImagesLike = ImageSet | Dataset | str | Path
 #: What ``data=`` takes: one image set, several, or several by the names they should have.
@@ -118,6 +118,15 @@ def states_of(names: Iterable[str]) -> dict[str, str]:
     """
     states = {info.name: info.state for info in list_sets()}
     return {name: states.get(split_pattern(name)[0], "yours") for name in names}
+
+
+def given_sets(data: DataLike | None) -> list[ImageSet]:
+    """Open the image sets that a user gives, each under the name that the user says.
+
+    >>> given_sets(None)
+    []
+    """
+    return _Opener(data).given
 
 
 def _usual(

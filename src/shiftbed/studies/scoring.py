@@ -28,6 +28,7 @@ __all__ = [
     "Benchmark",
     "benchmarks",
     "corruption_errors",
+    "counted",
     "score",
     "score_of_cell",
 ]
@@ -101,6 +102,7 @@ def score(
     for name in metric:
         if name not in METRICS:
             raise unknown("metric", name, METRICS)
+    results = results.snapshot()
     table = results.cells()
     grid = Grid.from_cells(table)
     if baseline is not None:
@@ -320,7 +322,7 @@ def _corruptions(variant: str, extra: bool = True) -> tuple[str, ...]:
     return corruption_names(variant, extra=extra)
 
 
-def _counted(benchmark: Benchmark) -> tuple[str, ...]:
+def counted(benchmark: Benchmark) -> tuple[str, ...]:
     """Return the corruptions that a mean must be over: those of the benchmark it comes nearest."""
     lists = (_corruptions(variant, extra=False) for variant in _VARIANTS)
     return max(lists, key=lambda names: len(benchmark.settings.keys() & set(names)))
@@ -380,7 +382,7 @@ def corruption_errors(
         severities = benchmark.severities
         known = {
             corruption: _errors(grid, benchmark, baseline, corruption, severities)
-            for corruption in corruptions or _counted(benchmark)
+            for corruption in corruptions or counted(benchmark)
         }
         clean_known = _clean_error(grid, benchmark, baseline) if relative else None
     errors = {
@@ -479,7 +481,10 @@ def _wrong(
 
     def judged(setting: str) -> tuple[Any, Any]:
         table = results.predictions(model, setting).sort_by("picture")
-        return table["picture"].to_pylist(), table["rank_true"].to_numpy() != 1
+        wrong = None
+        if not table["rank_true"].null_count:  # all pictures have a label
+            wrong = table["rank_true"].to_numpy() != 1
+        return table["picture"].to_pylist(), wrong
 
     steps = {name: list(benchmark.settings[name]) for name in corruptions}
     if relative:
@@ -490,7 +495,7 @@ def _wrong(
         rows = []
         for setting in settings:
             shown, row = judged(setting)
-            if pictures is not None and shown != pictures:
+            if row is None or (pictures is not None and shown != pictures):
                 return None
             pictures = shown
             rows.append(row)
@@ -511,7 +516,7 @@ def _mean_errors(
                 cell["model"] for cell in request.cells if cell["setting"] in names
             ):
                 baseline = model if raw else request.baseline or _alexnet(request.grid, benchmark)
-                present = [c for c in _counted(benchmark) if c in benchmark.settings]
+                present = [c for c in counted(benchmark) if c in benchmark.settings]
                 try:
                     found = corruption_errors(
                         request.results,
@@ -527,7 +532,7 @@ def _mean_errors(
                 except InputError as problem:
                     yield _refused(model, benchmark.name, problem)
                     continue
-                count, whole = len(found.raw), len(_counted(benchmark))
+                count, whole = len(found.raw), len(counted(benchmark))
                 note = (
                     f"{count} corruptions" if count == whole else f"{count} of {whole} corruptions"
                 )

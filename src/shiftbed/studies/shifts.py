@@ -12,6 +12,7 @@ __all__ = [
     "NATURAL",
     "NaturalShift",
     "chosen_shifts",
+    "classes_of",
     "clean_of",
     "natural_shifts",
     "same_classes",
@@ -123,10 +124,18 @@ def same_classes(clean: str, shifted: str) -> bool:
     >>> same_classes("photos", "photos+fog.1")
     True
     """
-    return _classes(clean) == _classes(shifted) or None in (_classes(clean), _classes(shifted))
+    return classes_of(clean) == classes_of(shifted) or None in (
+        classes_of(clean),
+        classes_of(shifted),
+    )
 
 
-def _classes(setting: str) -> str | None:
+def classes_of(setting: str) -> str | None:
+    """Return the clean ImageNet setting whose classes a setting has; None: nobody knows.
+
+    >>> classes_of("imagenet-c.fog.3"), classes_of("photos+fog.3")
+    ('imagenet-val', None)
+    """
     setting = setting.split("+")[0]
     while setting in NATURAL:
         setting = NATURAL[setting].clean
