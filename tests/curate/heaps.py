@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -54,3 +57,15 @@ def models() -> list[Model]:
     """Two filter models, which look at 20 pixels out of 24."""
     how = {"outputs": 3, "size": 20, "resize": 24, "channels": 3, "classes": COLOURS}
     return [load(by_mean, name="mean", **how), load(by_middle, name="middle", **how)]
+
+
+def slow() -> Callable[[npt.NDArray[np.uint8]], npt.NDArray[np.float64]]:
+    """A model for the command line, which takes its time and writes down how much it has seen."""
+    log = os.open("shown.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+    def predict(batch: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
+        os.write(log, f"{len(batch)}\n".encode())
+        time.sleep(0.02)
+        return by_mean(batch)
+
+    return predict

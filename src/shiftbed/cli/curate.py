@@ -279,7 +279,7 @@ def export(
     citation: Annotated[str, typer.Option("--citation", help="Of the set.")] = "",
 ) -> None:
     """Make an image set of the accepted pictures, which `shiftbed eval` takes at once."""
-    from shiftbed.curate.export import export as write
+    from shiftbed.curate import export as write
     from shiftbed.data import open_set
 
     how: dict[str, Any] = {"rule": rule, "link": link, "clean": clean}

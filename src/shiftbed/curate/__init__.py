@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shiftbed.curate.exporting import export
 from shiftbed.curate.recipes import anomalies, hard
 from shiftbed.curate.shortlist import Answer, Confusion, Entry, Filter, Shortlist, Step
 
@@ -13,5 +14,6 @@ __all__ = [
     "Shortlist",
     "Step",
     "anomalies",
+    "export",
     "hard",
 ]

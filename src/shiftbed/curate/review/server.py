@@ -218,6 +218,7 @@ def run(
         try:
             hosts_of(host, port)
             listening.bind((host, port))
+            listening.listen()
         except (OSError, OverflowError) as problem:
             said_why = getattr(problem, "strerror", None) or problem
             raise InputError(f"cannot listen on {host}, port {port} ({said_why})") from None

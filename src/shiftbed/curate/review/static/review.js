@@ -323,8 +323,8 @@ async function begin() {
   $("accept").addEventListener("click", () => vote("accept"));
   $("skip").addEventListener("click", () => vote("skip"));
   $("undo").addEventListener("click", undo);
-  $("back").addEventListener("click", () => (gridShown ? gridMove("k") : step(-1)));
-  $("on").addEventListener("click", () => (gridShown ? gridMove("j") : step(1)));
+  $("back").addEventListener("click", () => step(-1));
+  $("on").addEventListener("click", () => step(1));
   $("next-class").addEventListener("click", () => turnClass(1));
   $("one-view").addEventListener("click", () => show(false));
   $("grid-view").addEventListener("click", () => show(true));
