@@ -169,6 +169,7 @@ DOCUMENTS: dict[str, Callable[[], str]] = {
     "fidelity.md": fidelity,
     "guides/own-pictures.md": lambda: tutorial("own_pictures"),
     "guides/new-method.md": lambda: tutorial("new_method"),
+    "guides/curation.md": lambda: tutorial("curation"),
 }
 
 

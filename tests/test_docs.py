@@ -125,7 +125,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("script", "page"),
-    [("own_pictures", "own-pictures"), ("new_method", "new-method")],
+    [("own_pictures", "own-pictures"), ("new_method", "new-method"), ("curation", "curation")],
 )
 def test_a_tutorial_is_what_its_script_says(
     script: str, page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

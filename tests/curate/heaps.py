@@ -69,3 +69,8 @@ def slow() -> Callable[[npt.NDArray[np.uint8]], npt.NDArray[np.float64]]:
         return by_mean(batch)
 
     return predict
+
+
+def colours() -> Callable[[npt.NDArray[np.uint8]], npt.NDArray[np.float64]]:
+    """A model for the command line."""
+    return by_mean

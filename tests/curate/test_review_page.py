@@ -196,11 +196,11 @@ def test_a_review_by_keyboard(server: Server, visit: Callable[..., Page]) -> Non
 def test_filters_classes_and_the_grid(server: Server, visit: Callable[..., Page]) -> None:
     shortlist = Shortlist.load(server.directory)
     page = visit(server.start()["ann"])
-    expect(page.locator("#question")).to_have_text("Is this blue?")
+    expect(page.locator("#question")).to_have_text("Is this “blue”, and nothing else?")
     page.keyboard.press("n")
-    expect(page.locator("#question")).to_have_text("Is this green?")
+    expect(page.locator("#question")).to_have_text("Is this “green”, and nothing else?")
     page.keyboard.press("p")
-    expect(page.locator("#question")).to_have_text("Is this blue?")
+    expect(page.locator("#question")).to_have_text("Is this “blue”, and nothing else?")
 
     page.get_by_label("Taken for").select_option("red")
     blues = [one for one in shortlist.entries if (one.class_name, one.predicted) == ("blue", "red")]

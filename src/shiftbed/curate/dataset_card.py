@@ -21,13 +21,13 @@ _RULES = {
 
 
 def said(name: str) -> str:
-    """Return a class as people call it: a WordNet id with its word.
+    """Return a class as people call it: of a WordNet id, also the word.
 
     >>> said("n01443537"), said("owl")
-    ('n01443537 (goldfish)', 'owl')
+    ('goldfish (n01443537)', 'owl')
     """
     words = imagenet_names().get(name)
-    return f"{name} ({words[0]})" if words else name
+    return f"{words[0]} ({name})" if words else name
 
 
 def dataset_card(

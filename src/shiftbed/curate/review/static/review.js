@@ -171,7 +171,7 @@ function drawOne(item, some) {
   const at = some.findIndex((one) => one.id === item.id);
   $("place").textContent = at < 0 ? "" : `${at + 1} of ${some.length}`;
   $("file").textContent = item.file;
-  $("question").textContent = hard ? `Is this ${title(item.class)}?` : `Is this free of ${title(item.predicted)}?`;
+  $("question").textContent = hard ? `Is this “${title(item.class)}”, and nothing else?` : `Is this free of “${title(item.predicted)}”?`;
   const [verdict, reason] = votes[item.id] ?? ["", ""];
   $("verdict-now").className = `verdict ${verdict}`;
   $("verdict-now").textContent = { accept: "You accepted it.", reject: `You rejected it: ${reason}.`, skip: "You skipped it." }[verdict] ?? "";
@@ -179,7 +179,7 @@ function drawOne(item, some) {
   drawExamples("other-examples", item.predicted, hard ? "Taken for" : "It is taken for");
   $("answers").replaceChildren(...item.answers.map(([model, predicted, sure, own]) =>
     element("tr", {},
-      element("td", { textContent: model }),
+      element("td", { textContent: model.replace(/[_-]/g, "$&\u200b") }),
       element("td", { textContent: title(predicted) }),
       element("td", { className: "number", textContent: percent(sure) }),
       ...(hard ? [element("td", { className: "number", textContent: percent(own) })] : []))));
