@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import socket
+import subprocess
+import sys
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -334,3 +337,36 @@ def test_every_address_at_once_is_not_named(page: Page) -> None:
         with pytest.raises(InputError, match="every address"):
             hosts_of(host, PORT)
     assert hosts_of("::1", 80) == {"[::1]", "[::1]:80", "localhost", "localhost:80"}
+
+
+def answer_of(address: str, port: int, request: bytes) -> bytes:
+    with socket.create_connection((address, port), timeout=60) as connection:
+        connection.sendall(request)
+        found = b""
+        while part := connection.recv(65536):
+            found += part
+    return found
+
+
+def test_the_command_listens_on_this_machine_alone(directory: Path) -> None:
+    words = [sys.executable, "-m", "shiftbed", "curate", "review", str(directory)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            link = httpx.URL(process.stdout.readline().partition(": ")[2].strip())
+            assert link.host == "127.0.0.1"
+            assert len(link.params["token"]) >= 32
+            port = link.port or 80
+            # Another address of this machine: who listens on all of them answers there, too.
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.2", port), timeout=60)
+            for request in (b"GET / HTTP/1.0\r\n\r\n", b"GET /state HTTP/1.0\r\nHost: a\r\n\r\n"):
+                found = answer_of("127.0.0.1", port, request)
+                head, _, body = found.partition(b"\r\n\r\n")
+                assert head.startswith(b"HTTP/1.1 400")
+                assert body == b""
+                assert b"uvicorn" not in head
+            answer = httpx.get(link, follow_redirects=False)
+            assert answer.status_code == 303
+        finally:
+            process.kill()
