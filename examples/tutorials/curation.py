@@ -191,5 +191,9 @@ for model in ("efficientnet_lite0", "resnet50_keras"):
 # That is the finding of the paper: what is chosen against one model is told apart worse by another,
 # too. Read the first model's numbers as what the set was made for, and the second's as the result.
 #
-# Everything here goes on after an interruption, and takes a million candidates in the memory of ten
-# thousand: [Curation](../curate.md) says how, and what each number means.
+# Look at the confusions before you believe in a set. Here *dog* is the largest of 118 outputs and
+# *horse* is one, the sorrel, so that horses and cats go to the dogs more easily than they should:
+# that is the class map's doing as much as the pictures'.
+#
+# All of this goes on after an interruption, and a larger heap needs no more memory:
+# [Curation](../curate.md) says how, and what each number means.
