@@ -298,3 +298,24 @@ def test_hostile_archives_are_refused(
     assert placed_nothing(home)
     assert not (home.parent / "evil").exists()
     assert not Path("/tmp/evil").exists()
+
+
+def test_another_way_is_taken_where_the_archive_cannot_be_reached(
+    monkeypatch: pytest.MonkeyPatch, server: Server, home: Path
+) -> None:
+    def place() -> None:
+        for name, content in FILES.items():
+            path = home / "sets" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+    list_sets()
+    info = catalogue._SETS["imagenet-r"]
+    assert info.placed is not None
+    monkeypatch.setitem(catalogue._SETS, "imagenet-r", info)
+    nowhere = replace(server.archive("imagenet-r.tar", b""), url=f"{server.address}/absent.tar")
+    ways = replace(info.placed, archives=(nowhere,), otherwise=place, pictures=3)
+    catalogue.placed_set(info.card, ways)
+    done = run("imagenet-r", "--accept-licence")
+    assert done.exit_code == 0, done.output
+    assert len(open_set("imagenet-r")) == 3

@@ -54,6 +54,8 @@ class Placed:
     #: Its folder, if that is not called as it is.
     home: str | None = None
     archives: tuple[Archive, ...] = ()
+    #: Places it in another way, where its archives cannot be reached.
+    otherwise: Callable[[], object] | None = None
     #: What a person has to do.
     by_hand: str | None = None
     #: The set that it is made from, which it has no folder beside.

@@ -48,8 +48,14 @@ def fetch_set(
     if not accept(terms):
         raise InputError(f"the licence was not accepted, and nothing was fetched: {terms}")
     _check_room(size)
-    archives = [download(one, watch) for one in info.placed.archives]
     home = info.home
+    try:
+        archives = [download(one, watch) for one in info.placed.archives]
+    except InputError:
+        if info.placed.otherwise is None:
+            raise
+        info.placed.otherwise()
+        return home
     with placed(home) as scratch:
         for archive in archives:
             unpack(archive, scratch)

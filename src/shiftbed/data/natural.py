@@ -18,6 +18,7 @@ from shiftbed.corruptions import corruption_names
 from shiftbed.data import layouts
 from shiftbed.data.card import Card, card_of
 from shiftbed.data.catalogue import Archive, Placed, find_set, placed_set, sets_dir
+from shiftbed.data.fetched import place_cifar10
 from shiftbed.data.imagenet import imagenet_classes
 from shiftbed.data.sets import ImageSet, Picture
 from shiftbed.data.spaces import match_classes
@@ -526,6 +527,7 @@ for _name, _file, _labels, _words, _archive in (
             layouts.cifar_batch(_file, _labels, _words, "cifar-10-batches-bin", "cifar-100-binary"),
             pictures=10_000,
             archives=(_archive,),
+            otherwise=place_cifar10 if _name == "cifar10-test" else None,
         ),
         suites=(f"cifar-{_name.removeprefix('cifar').removesuffix('-test')}-c-stored",),
     )
