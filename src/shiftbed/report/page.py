@@ -121,7 +121,8 @@ def _content(sources: Sources, album: Album, models: Sequence[str], title: str) 
     source = provenance(sources)
     declared = declaration()
     findings = judge(sources.grid, declared, level=sources.level)
-    judged = any(finding.sign != "not measured" for finding in findings)
+    measured = {finding.dataset for finding in findings if finding.sign != "not measured"}
+    judged = [dataset for dataset in declared.datasets if dataset.name in measured]
     correlated = _correlated(sources)
     absent = {
         "the corruption matrix (no setting is a corruption at known severities)": tables,
@@ -160,6 +161,7 @@ def _content(sources: Sources, album: Album, models: Sequence[str], title: str) 
         },
         "findings": findings if judged else (),
         "declared": declared,
+        "judged": judged,
         "correlations": correlated,
         "absent": [what for what, there in absent.items() if not there],
         "provenance": source,

@@ -94,14 +94,16 @@ function drawCurves() {
   const names = all ? matrix.averaged : [page.view.corruption];
   const clean = settingAt(matrix.clean);
   const steps = Math.max(...names.map((name) => matrix.settings[name].length));
+  const columnsAt = Array.from({ length: steps + 1 }, (_, step) => (step === 0 ? [clean] : names.map((name) => settingAt(matrix.settings[name][step - 1]))));
   const of = (m, step) => {
-    const columns = step === 0 ? [clean] : names.map((name) => settingAt(matrix.settings[name][step - 1]));
+    const columns = columnsAt[step];
     const entries = columns.map((s) => (s < 0 || accuracy[s][m] === null ? null : [accuracy[s][m], low[s][m], high[s][m], n[s][m]]));
     if (entries.some((entry) => entry === null)) return null;
     // A mean over corruptions of the same pictures: its interval is at most as wide as theirs.
     return [0, 1, 2].map((part) => (entries.some((entry) => entry[part] === null) ? null : entries.reduce((sum, entry) => sum + entry[part], 0) / entries.length)).concat(Math.min(...entries.map((entry) => entry[3] ?? 0)));
   };
-  const values = (m) => Array.from({ length: steps + 1 }, (_, step) => of(m, step));
+  const known = page.data.models.map((_, m) => Array.from({ length: steps + 1 }, (__, step) => of(m, step)));
+  const values = (m) => known[m];
   const mean = (m) => { const there = values(m).filter(Boolean); return there.reduce((sum, one) => sum + one[0], 0) / there.length; };
   const models = fewModels((m) => values(m).slice(1).some(Boolean), mean);
   const rows = [];

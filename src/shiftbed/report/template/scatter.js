@@ -67,7 +67,8 @@ function addMeans(data) {
   }
 }
 
-const settingAt = (name) => page.data.settings.findIndex((setting) => setting.name === name);
+let settingPlaces = null;
+const settingAt = (name) => (settingPlaces ??= new Map(page.data.settings.map((setting, at) => [setting.name, at]))).get(name) ?? -1;
 
 function categories() {
   const counts = new Map();
@@ -279,7 +280,9 @@ function saidOfFit(fit, points, count) {
 /** Readable accuracies along an axis of any scale. */
 function ticks([from, to]) {
   if (page.view.axes === "linear") return PERCENT_AXIS;
-  let chosen = TICKS.filter((p) => shownAt(p, 1e6) >= from && shownAt(p, 1e6) <= to);
+  // On a narrow page every other one of the middle ones.
+  const readable = innerWidth < 600 ? TICKS.filter((p) => ![0.2, 0.4, 0.6, 0.8].includes(p)) : TICKS;
+  let chosen = readable.filter((p) => shownAt(p, 1e6) >= from && shownAt(p, 1e6) <= to);
   if (chosen.length < 4) {
     const back = backFrom(page.view.axes);
     const [low, high] = [back(from), back(to)];
