@@ -16,6 +16,11 @@ app = typer.Typer(
 )
 
 
+def examples(*lines: str) -> str:
+    """Return what stands below a command's help: lines that a person could type."""
+    return "\n\n".join(["For example:", *lines])
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         print(f"shiftbed {__version__}")

@@ -8,13 +8,19 @@ from typing import Annotated
 
 import typer
 
-from shiftbed.cli._app import app
+from shiftbed.cli._app import app, examples
 from shiftbed.cli._config import Config
 from shiftbed.cli._options import Seed, as_options
 from shiftbed.errors import InputError
 
 
-@app.command("augment")
+@app.command(
+    "augment",
+    epilog=examples(
+        "shiftbed augment photos deepaugment -o copy",
+        "shiftbed augment photos augmix --sheet sheet.png",
+    ),
+)
 def augment(
     images: Annotated[
         str, typer.Argument(metavar="SET", help="A folder of pictures, or a known set.")

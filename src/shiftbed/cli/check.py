@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from shiftbed.cli._app import app
+from shiftbed.cli._app import app, examples
 
 _LOOK = "What the model sees (its own way, unless said)"
 
 
-@app.command("check")
+@app.command("check", epilog=examples("shiftbed check onnx:mine.onnx --data photos"))
 def check(
     model: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Specs, as for eval.")],
     data: Annotated[

@@ -9,11 +9,13 @@ from typing import Annotated
 import typer
 
 from shiftbed._tables import print_parts
-from shiftbed.cli._app import app
+from shiftbed.cli._app import app, examples
 from shiftbed.cli._config import Config
 
 
-@app.command("compare")
+@app.command(
+    "compare", epilog=examples("shiftbed compare new last --results results --fail-if-worse")
+)
 def compare(
     first: Annotated[str, typer.Argument(help="A model of the results.")],
     second: Annotated[str, typer.Argument(help="Another.")],

@@ -7,12 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from shiftbed.cli._app import app
+from shiftbed.cli._app import app, examples
 from shiftbed.cli._options import Option, Seed, Variant, as_options
 from shiftbed.errors import InputError
 
 
-@app.command("corrupt")
+@app.command(
+    "corrupt",
+    epilog=examples(
+        "shiftbed corrupt photo.jpg fog --severity 3 -o foggy.png",
+        "shiftbed corrupt photo.jpg --all -o sheet.png",
+    ),
+)
 def corrupt(
     photo: Annotated[Path, typer.Argument(help="A picture file.")],
     output: Annotated[

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shiftbed.cli._app import app
+from shiftbed.cli._app import app, examples
 
 if TYPE_CHECKING:
     from shiftbed.curate import Shortlist
@@ -66,7 +66,9 @@ Workers = Annotated[int | None, typer.Option("--workers", "-j", help="Threads th
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no tables.")]
 
 
-@curate.command("hard")
+@curate.command(
+    "hard", epilog=examples("shiftbed curate hard heap --model onnx:mine.onnx -o curation")
+)
 def hard(
     heap: Heap,
     model: Models,
@@ -126,7 +128,12 @@ def hard(
     _close(found, quiet)
 
 
-@curate.command("anomalies")
+@curate.command(
+    "anomalies",
+    epilog=examples(
+        "shiftbed curate anomalies heap --model onnx:mine.onnx --usual photos -o curation"
+    ),
+)
 def anomalies(
     heap: Heap,
     model: Models,
@@ -186,7 +193,7 @@ def anomalies(
     _close(found, quiet)
 
 
-@curate.command("show")
+@curate.command("show", epilog=examples("shiftbed curate show curation"))
 def show(
     directory: Directory,
     everything: Annotated[bool, typer.Option("--all", help="Every class and confusion.")] = False,
@@ -230,7 +237,9 @@ def show(
     print_parts(parts_of(shortlist, votes.current(), votes.agreements(), everything=everything))
 
 
-@curate.command("review")
+@curate.command(
+    "review", epilog=examples("shiftbed curate review curation --reviewer ann --reviewer bo")
+)
 def review(
     directory: Directory,
     reviewer: Annotated[
@@ -256,7 +265,9 @@ def review(
     serve(directory, reviewer or ["reviewer"], host=host, port=port, open_browser=open_browser)
 
 
-@curate.command("export")
+@curate.command(
+    "export", epilog=examples("shiftbed curate export curation -o photos-a --name photos-a")
+)
 def export(
     directory: Directory,
     output: Annotated[

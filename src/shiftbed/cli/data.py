@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shiftbed.cli._app import app
+from shiftbed.cli._app import app, examples
 from shiftbed.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ Seed = Annotated[int, typer.Option("--seed", help="Of the draws.")]
 SHOWN = 10
 
 
-@data_app.command("check")
+@data_app.command("check", epilog=examples("shiftbed data check photos --against training"))
 def check(
     images: Annotated[str, typer.Argument(metavar="SET", help="A path, or a set's name.")],
     against: Annotated[
@@ -100,7 +100,12 @@ def _listed(title: str, items: list[str]) -> list[str]:
     return [f"{title:<12} {len(items):,}", *(f"             {one}" for one in items[:SHOWN]), *more]
 
 
-@data_app.command("remix")
+@data_app.command(
+    "remix",
+    epilog=examples(
+        "shiftbed data remix shops.csv --base country=US,MX,CA --base year=2019 --base camera=new"
+    ),
+)
 def remix(
     table: Annotated[
         Path, typer.Argument(help="CSV or Parquet: picture, label, and the attributes.")
@@ -164,7 +169,9 @@ def remix(
         print(f"{folder}: {len({row.picture for row in rows_of}):,} pictures")
 
 
-@data_app.command("subtypes")
+@data_app.command(
+    "subtypes", epilog=examples("shiftbed data subtypes folder hierarchy.csv --hold-out 1")
+)
 def subtypes(
     images: Annotated[str, typer.Argument(metavar="SET", help="A folder, or a set's name.")],
     hierarchy: Annotated[

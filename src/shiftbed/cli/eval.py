@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from shiftbed.cli._app import app
+from shiftbed.cli._app import app, examples
 from shiftbed.cli._config import Config
 
 _HOW = "How the models compute"
@@ -17,7 +17,14 @@ _LOOK = "What the models see (their own way, unless said)"
 _RUN = "The run"
 
 
-@app.command("eval")
+@app.command(
+    "eval",
+    epilog=examples(
+        "shiftbed eval --model onnx:mine.onnx --data photos --suite imagenet-c -o results",
+        "shiftbed eval --model timm:resnet50.a1_in1k --setting 'imagenet-{a,r}' -o results",
+        "shiftbed eval --model onnx:new.onnx --baseline onnx:last.onnx --data photos -s '+fog.*'",
+    ),
+)
 def evaluate(
     model: Annotated[
         list[str],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from shiftbed.cli._app import app
+from shiftbed.cli._app import app, examples
 from shiftbed.cli._rows import show_rows
 from shiftbed.errors import InputError, MissingExtraError, unknown
 
@@ -25,7 +25,7 @@ class _Fetchable(NamedTuple):
     fetch: Callable[[Watch, bool], str]
 
 
-@app.command("fetch")
+@app.command("fetch", epilog=examples("shiftbed fetch --list", "shiftbed fetch mnist cifar-10"))
 def fetch(
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME...")] = None,
     listed: Annotated[bool, typer.Option("--list", help="Show what can be fetched.")] = False,

@@ -7,10 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from shiftbed.cli._app import app
+from shiftbed.cli._app import app, examples
 
 
-@app.command("import")
+@app.command(
+    "import",
+    epilog=examples(
+        "shiftbed import imagenet-testbed/ --results results",
+        "shiftbed import accuracies.csv --format cells --results results",
+    ),
+)
 def import_(
     source: Annotated[
         list[Path],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shiftbed.cli._app import app
+from shiftbed.cli._app import app, examples
 from shiftbed.cli._options import Variant
 from shiftbed.cli._rows import show_facts, show_rows
 from shiftbed.errors import unknown
@@ -22,7 +22,7 @@ app.add_typer(list_app, name="list")
 Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
 
-@list_app.command("corruptions")
+@list_app.command("corruptions", epilog=examples("shiftbed list corruptions --variant mnist-c"))
 def corruptions(variant: Variant = "imagenet-c", as_json: Json = False) -> None:
     """Show a benchmark's corruptions: main list, extra ones, and others beside them."""
     from shiftbed.corruptions import corruption_names
@@ -45,7 +45,7 @@ def corruptions(variant: Variant = "imagenet-c", as_json: Json = False) -> None:
     )
 
 
-@list_app.command("attacks")
+@list_app.command("attacks", epilog=examples("shiftbed list attacks"))
 def attacks(as_json: Json = False) -> None:
     """Show the published attacks; any other radius may be named, as in pgd.linf.8."""
     from shiftbed.attacks import published
@@ -59,7 +59,7 @@ def attacks(as_json: Json = False) -> None:
     )
 
 
-@list_app.command("augmentations")
+@list_app.command("augmentations", epilog=examples("shiftbed list augmentations"))
 def augmentations(as_json: Json = False) -> None:
     """Show the augmentations and their options, for `shiftbed augment` and for recipes."""
     import dataclasses
@@ -81,7 +81,7 @@ def augmentations(as_json: Json = False) -> None:
     )
 
 
-@list_app.command("sets")
+@list_app.command("sets", epilog=examples("shiftbed list sets 'imagenet*'"))
 def sets(
     pattern: Annotated[
         str | None,
@@ -119,7 +119,7 @@ def sets(
         )
 
 
-@list_app.command("suites")
+@list_app.command("suites", epilog=examples("shiftbed list suites"))
 def suites(as_json: Json = False) -> None:
     """Show the suites, for `shiftbed eval --suite` and `shiftbed make`."""
     from shiftbed.settings import list_suites
@@ -138,7 +138,7 @@ def suites(as_json: Json = False) -> None:
     )
 
 
-@list_app.command("settings")
+@list_app.command("settings", epilog=examples("shiftbed list settings --ready"))
 def settings(
     patterns: Annotated[
         list[str] | None,
@@ -165,7 +165,7 @@ def settings(
         _lines(names, as_json)
 
 
-@list_app.command("models")
+@list_app.command("models", epilog=examples("shiftbed list models 'timm:resnet*'"))
 def models(
     pattern: Annotated[
         str | None,

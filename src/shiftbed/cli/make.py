@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shiftbed.cli._app import app
+from shiftbed.cli._app import app, examples
 from shiftbed.cli._config import Config
 from shiftbed.cli._options import Option, Seed, as_options
 from shiftbed.errors import InputError
@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from shiftbed.corruptions.stored import Made
 
 
-@app.command("make")
+@app.command(
+    "make",
+    epilog=examples(
+        "shiftbed make photos imagenet-c -o photos-c", "shiftbed make mnist-test mnist-c -o mnist-c"
+    ),
+)
 def make(
     images: Annotated[
         str,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from shiftbed.cli._app import app
+from shiftbed.cli._app import app, examples
 
 plot = typer.Typer(
     no_args_is_help=True,
@@ -29,7 +29,10 @@ OnBenchmark = Annotated[
 ]
 
 
-@plot.command("scatter")
+@plot.command(
+    "scatter",
+    epilog=examples("shiftbed plot scatter results imagenet-r -o scatter.pdf --label resnet50"),
+)
 def scatter(
     results: Folder,
     shifted: Annotated[str, typer.Argument(help="The shifted setting, up the figure.")],
@@ -56,7 +59,9 @@ def scatter(
     )
 
 
-@plot.command("curves")
+@plot.command(
+    "curves", epilog=examples("shiftbed plot curves results -o curves.pdf --corruption fog")
+)
 def curves(
     results: Folder,
     output: Output = Path("curves.pdf"),
@@ -76,7 +81,7 @@ def curves(
     print(plot_curves(results, output, corruptions=named, models=model or (), **said))
 
 
-@plot.command("matrix")
+@plot.command("matrix", epilog=examples("shiftbed plot matrix results -o matrix.pdf"))
 def matrix(
     results: Folder,
     output: Output = Path("matrix.pdf"),
@@ -98,7 +103,10 @@ def matrix(
     print(plot_matrix(results, output, benchmark=benchmark, models=model or (), **said))
 
 
-@plot.command("reliability")
+@plot.command(
+    "reliability",
+    epilog=examples("shiftbed plot reliability results photos+fog.3 -o reliability.pdf"),
+)
 def reliability(
     results: Folder,
     setting: Annotated[str, typer.Argument(help="A setting that was measured here.")],

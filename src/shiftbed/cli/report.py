@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from shiftbed.cli._app import app
+from shiftbed.cli._app import app, examples
 from shiftbed.cli._config import Config
 
 
-@app.command("report")
+@app.command("report", epilog=examples("shiftbed report results -o report.html --data photos"))
 def report(
     results: Annotated[Path, typer.Argument(help="The results directory.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file.")] = Path(

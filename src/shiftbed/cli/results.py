@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from shiftbed.cli._app import app
+from shiftbed.cli._app import app, examples
 from shiftbed.cli.import_ import import_
 
 results_app = typer.Typer(
@@ -21,7 +21,7 @@ Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 Csv = Annotated[bool, typer.Option("--csv", help="As CSV.")]
 
 
-@results_app.command("ls")
+@results_app.command("ls", epilog=examples("shiftbed results ls results"))
 def ls(folder: Folder = Path("results"), as_json: Json = False, as_csv: Csv = False) -> None:
     """List the cells: model, setting, accuracy, n."""
     from shiftbed.evaluation import print_table
@@ -32,7 +32,9 @@ def ls(folder: Folder = Path("results"), as_json: Json = False, as_csv: Csv = Fa
     print_table(cells if as_json or as_csv else cells.select(columns), as_json, as_csv)
 
 
-@results_app.command("show")
+@results_app.command(
+    "show", epilog=examples("shiftbed results show results --model mine --setting photos+fog.3")
+)
 def show(
     folder: Folder = Path("results"),
     model: Annotated[list[str] | None, typer.Option("--model", "-m")] = None,
@@ -49,7 +51,12 @@ def show(
     show_results(Results.open(folder), model or [], setting or [], Console())
 
 
-@results_app.command("sql")
+@results_app.command(
+    "sql",
+    epilog=examples(
+        "shiftbed results sql 'select model, avg(confidence) from predictions group by 1' results"
+    ),
+)
 def sql(
     query: Annotated[str, typer.Argument(help="Of the tables 'cells' and 'predictions'.")],
     folder: Folder = Path("results"),
@@ -63,7 +70,9 @@ def sql(
     print_table(Results.open(folder).sql(query), as_json, as_csv)
 
 
-@results_app.command("export")
+@results_app.command(
+    "export", epilog=examples("shiftbed results export results predictions.parquet")
+)
 def export(
     folder: Folder,
     file: Annotated[Path, typer.Argument(help="Ends in .csv, .parquet, .arrow or .json.")],
@@ -93,10 +102,12 @@ def export(
     print(f"{table.num_rows:,} rows in {file}")
 
 
-results_app.command("import")(import_)
+results_app.command(
+    "import", epilog=examples("shiftbed results import accuracies.csv --results results")
+)(import_)
 
 
-@results_app.command("gc")
+@results_app.command("gc", epilog=examples("shiftbed results gc results --model old"))
 def gc(
     folder: Folder = Path("results"),
     model: Annotated[
@@ -120,7 +131,7 @@ def gc(
     print(f"{len(removed)} removed")
 
 
-@results_app.command("verify")
+@results_app.command("verify", epilog=examples("shiftbed results verify results --repair"))
 def verify(
     folder: Folder = Path("results"),
     repair: Annotated[

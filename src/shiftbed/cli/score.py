@@ -8,11 +8,17 @@ from typing import Annotated
 import typer
 
 from shiftbed._tables import print_parts
-from shiftbed.cli._app import app
+from shiftbed.cli._app import app, examples
 from shiftbed.cli._config import Config
 
 
-@app.command("score")
+@app.command(
+    "score",
+    epilog=examples(
+        "shiftbed score results",
+        "shiftbed score results --metric calibration --setting 'photos+fog.*'",
+    ),
+)
 def score(
     results: Annotated[Path, typer.Argument(help="The results directory.")],
     metric: Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from shiftbed.cli._app import app
+from shiftbed.cli._app import app, examples
 
 study = typer.Typer(
     no_args_is_help=True,
@@ -47,7 +47,7 @@ Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 Csv = Annotated[bool, typer.Option("--csv", help="As CSV.")]
 
 
-@study.command("fit")
+@study.command("fit", epilog=examples("shiftbed study fit results imagenet-r"))
 def fit(
     results: Folder,
     shifted: Shifts = None,
@@ -76,7 +76,9 @@ def fit(
     _print(show.fit_rows(fits, level), show.fit_tables(fits, level), as_json, as_csv)
 
 
-@study.command("effective")
+@study.command(
+    "effective", epilog=examples("shiftbed study effective results imagenet-r --model mine")
+)
 def effective(
     results: Folder,
     shifted: Shifts = None,
@@ -132,7 +134,7 @@ def effective(
     _print(pa.concat_tables(tables), iter(shown), as_json, as_csv)
 
 
-@study.command("place")
+@study.command("place", epilog=examples("shiftbed study place imagenet-r 92.1 38.5"))
 def place(
     shifted: Annotated[str, typer.Argument(help="A natural shift, like imagenet-r.")],
     accuracies: Annotated[
@@ -151,7 +153,9 @@ def place(
     print(studies.placed(shifted, *accuracies, n=n, level=level))
 
 
-@study.command("correlate")
+@study.command(
+    "correlate", epilog=examples("shiftbed study correlate results --natural imagenet-r")
+)
 def correlate(
     results: Folder,
     natural: Annotated[
@@ -191,7 +195,9 @@ def correlate(
     _print(found, show.correlation_tables(found, method, level), as_json, as_csv)
 
 
-@study.command("hypotheses")
+@study.command(
+    "hypotheses", epilog=examples("shiftbed study hypotheses results --declare mine.toml --details")
+)
 def hypotheses(
     results: Annotated[
         Path | None,

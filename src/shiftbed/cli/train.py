@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from shiftbed.cli._app import app
+from shiftbed.cli._app import app, examples
 from shiftbed.cli._config import Config
 from shiftbed.cli._options import Seed
 from shiftbed.errors import InputError, MissingExtraError
@@ -19,7 +19,7 @@ train = typer.Typer(
 app.add_typer(train, name="train")
 
 
-@train.command("list")
+@train.command("list", epilog=examples("shiftbed train list augmix"))
 def list_(
     recipe: Annotated[
         str | None, typer.Argument(help="Show all that this recipe says; a name or a .toml file.")
@@ -47,7 +47,10 @@ def list_(
     print_parts([table, networks, "timm:NAME, torchvision:NAME and python:MODULE:FACTORY too."])
 
 
-@train.command("run")
+@train.command(
+    "run",
+    epilog=examples("shiftbed train run augmix --data photos --architecture resnet18 -o trained"),
+)
 def run(
     recipe: Annotated[
         str, typer.Argument(help="A recipe by its name (`shiftbed train list`), or a .toml file.")
@@ -158,7 +161,9 @@ def run(
     print(f"{output} holds it; evaluate it as trained:{output}")
 
 
-@train.command("autoencoder")
+@train.command(
+    "autoencoder", epilog=examples("shiftbed train autoencoder photos -o autoencoder.safetensors")
+)
 def autoencoder(
     images: Annotated[
         str, typer.Argument(metavar="SET", help="A folder of pictures, or a known set.")
