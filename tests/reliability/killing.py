@@ -30,7 +30,7 @@ SETTINGS = "+{clean,gaussian_noise.{1..3},impulse_noise.2}"
 CELLS = 2 * 5
 
 MODELS = '''
-import os, time
+import os, select, time
 import numpy as np
 
 LOG = os.open("shown.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -44,7 +44,7 @@ class Linear:
 
     def __call__(self, batch):
         os.write(LOG, f"{self.name} {len(batch)}\\n".encode())
-        time.sleep(0.004)
+        select.select([], [], [], 0.004)  # a sleep that libfaketime understands
         return batch.reshape(len(batch), -1).astype(np.float64) @ self.weights
 
 def one(): return Linear("one", 1)

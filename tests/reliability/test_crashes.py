@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -182,6 +183,59 @@ def test_a_clock_that_goes_backwards_does_not_matter(world: World) -> None:
     with (world.folder / "own.py").open("a") as file:
         file.write(backwards + "\ntime.time = back\ntime.time_ns = lambda: int(back() * 1e9)\n")
     completed(world)
+
+
+def faketime() -> str:
+    """Return the library that gives a process another clock."""
+    folders = ("/usr/lib", "/usr/local/lib", "/opt/homebrew/lib")
+    found = [one for folder in folders for one in Path(folder).glob("**/libfaketimeMT.so.1")]
+    if not found:
+        pytest.skip("libfaketime is not on this machine")
+    return str(found[0])
+
+
+@posix
+def test_the_systems_clock_may_jump_while_it_runs(world: World) -> None:
+    clock = world.folder / "clock"
+    world.environment = {
+        "LD_PRELOAD": faketime(),
+        "FAKETIME_TIMESTAMP_FILE": str(clock),
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",  # that one never goes back
+    }
+    clock.write_text("+400d")
+    child = world.start()
+    while not list((world.folder / "results").glob("cells/*/*.parquet")):
+        assert child.poll() is None
+        time.sleep(0.01)
+    clock.write_text("-3000d")
+    status, errors = ended(child)
+    assert status == 0, errors
+    record = next((world.folder / "results").glob("cells/*/timing.json")).read_text()
+    assert json.loads(record)["finished"] < "2023"  # it did go back
+    world.environment = {}
+    completed(world)
+
+
+@posix
+@pytest.mark.parametrize("setup", [(1, 1), (2, 64), (1, 64), (2, 1)], ids=str)
+def test_the_same_bytes_with_other_threads_and_batches(
+    world: World, setup: tuple[int, int]
+) -> None:
+    workers, batch_size = setup
+    command = world.command()
+    command[command.index("--workers") + 1] = str(workers)
+    world.environment = {"OMP_NUM_THREADS": str(workers), "NUMBA_NUM_THREADS": str(workers)}
+    child = subprocess.run(
+        [*command, "--batch-size", str(batch_size)],
+        cwd=world.folder,
+        env={**os.environ, **world.environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert child.returncode == 0, child.stderr
+    assert files_of(world.folder / "results") == files_of(world.folder / "whole")
 
 
 # Models that fail

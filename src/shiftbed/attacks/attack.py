@@ -55,8 +55,12 @@ class Attack:
             raise unknown("attack", self.kind, get_args(Kind))
         if self.norm not in get_args(Norm):
             raise unknown("norm for attacks", self.norm, get_args(Norm))
-        if not (math.isfinite(self.eps) and self.eps > 0):
-            raise InputError(f"the radius of {self.kind} is {self.eps}; expected a number above 0")
+        # Names have whole radii and fractions, but no powers of ten.
+        if not 1e-4 <= self.eps < 1e6:
+            raise InputError(
+                f"the radius of {self.kind} is {self.eps}; expected a number above 0, from 0.0001 "
+                "to a million"
+            )
         if self.steps is not None and (self.kind != "pgd" or not 1 <= self.steps <= 10_000):
             raise InputError(
                 f"{self.steps} steps were asked of {self.kind}; only pgd has a number of steps, "

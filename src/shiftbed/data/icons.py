@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -263,7 +264,8 @@ class _Plain(pickle.Unpickler):
             ("numpy", "dtype"),
             ("_codecs", "encode"),
         }:
-            return super().find_class(arrays, name)
+            home = "numpy._core" if find_spec("numpy._core") else "numpy.core"  # before NumPy 2
+            return super().find_class(arrays.replace("numpy._core", home), name)
         raise pickle.UnpicklingError(f"it holds {module}.{name}, which is no array")
 
 
