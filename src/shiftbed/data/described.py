@@ -71,6 +71,8 @@ def read_card(path: Path) -> Description:
     ):
         if key in content and not isinstance(content[key], kind):
             raise _wrong(path, key, wanted)
+    if content.get("name") == "":
+        raise _wrong(path, "name", "a text that is not empty")
     if content.get("combine", "max") not in get_args(Combine):
         raise unknown(f"way to combine outputs (in {path})", content["combine"], get_args(Combine))
     if "members" in content:
