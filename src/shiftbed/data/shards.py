@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from shiftbed._braces import expand_braces
-from shiftbed.data.files import FileSet, parsed_json
+from shiftbed.data.files import FileSet, found_path, parsed_json
 from shiftbed.data.folder import PICTURE_SUFFIXES, plain_name
 from shiftbed.data.table import LABEL, labelled, labels_of
 from shiftbed.data.tars import TarFiles
@@ -25,16 +26,17 @@ def shard_paths(given: str | Path) -> list[Path]:
     >>> shard_paths("no/such-{00..02}.tar")
     []
     """
-    path = Path(given).expanduser()
-    if path.is_dir():
+    path = found_path(given)
+    if path is not None and path.is_dir():
         inside = sorted(one for one in path.iterdir() if not one.name.startswith("."))
         return inside if inside and all(one.suffix == ".tar" for one in inside) else []
-    if path.suffix != ".tar":
+    if Path(given).suffix != ".tar":
         return []
-    if path.is_file():
-        return [path]
+    if path is not None:
+        return [path] if path.is_file() else []
     found: list[Path] = []
-    for pattern in expand_braces(str(path)):
+    home = os.path.expanduser(given)  # noqa: PTH111 - Path's raises where there is no such home
+    for pattern in expand_braces(home):
         # Not Path.glob, which takes no absolute pattern.
         matches = sorted(glob.glob(pattern))  # noqa: PTH207
         if not matches and found:
