@@ -19,7 +19,10 @@ from shiftbed.errors import InputError
 from shiftbed.studies.scoring import METRICS
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ["quickstart.md", "attacks.md", "augment.md", "guides/ci.md", "guides/extend.md"]
+PAGES = [
+    *("quickstart.md", "attacks.md", "augment.md", "train.md"),
+    *("guides/ci.md", "guides/extend.md"),
+]
 
 
 def steps(page: str) -> list[tuple[str, str]]:

@@ -102,6 +102,18 @@ class Report:
         self.lines += ["|---" + "|---:" * (len(columns) - 1) + "|"]
         self.lines += [f"| {' | '.join(map(_text, row))} |" for row in rows] + [""]
 
+    def far(self, what: str, ours: Mapping[str, float], theirs: Mapping[str, float]) -> None:
+        """Say where a series is more than 10 points from the paper's."""
+        off = [
+            f"{key} {ours[key]:.1f} ({value:.1f})"
+            for key, value in theirs.items()
+            if abs(ours[key] - value) > 10
+        ]
+        if off:
+            self.say(
+                f"{what}: more than 10 points from the paper's (in brackets): {', '.join(off)}."
+            )
+
     def findings(self, held: Mapping[str, bool]) -> None:
         """Say of each direction that a paper reports whether it came out here."""
         self.table(
@@ -113,12 +125,14 @@ class Report:
     def write(self, title: str) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / "report.md"
-        path.write_text("\n".join([f"# {title}", "", *self.lines]), "utf-8")
+        figure = "![the same as bars](figure.png)"
+        text = "\n".join([f"# {title}", "", *self.lines[:2], figure, "", *self.lines[2:]])
+        path.write_text(text.rstrip() + "\n", "utf-8")
         console.print(f"{path} has these tables, beside them figure.png", highlight=False)
 
 
 def _text(value: object) -> str:
-    if value is None:
+    if value is None or value != value:
         return ""
     return f"{value:.1f}" if isinstance(value, float) else str(value)
 
@@ -140,7 +154,9 @@ def bars(
         axes.bar(places, values, width, label=name)
     axes.set_xticks(range(len(groups)), groups, rotation=40, ha="right")
     axes.set_ylabel(unit)
-    axes.legend(frameon=False, loc="lower left", ncols=min(4, len(series)), fontsize="small")
+    axes.legend(
+        frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=4, fontsize="small"
+    )
     axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
     figure.savefig(path, dpi=110)

@@ -34,10 +34,14 @@ ARCHITECTURE = {"small": "resnet8-8s2", "usual": "resnet8-16s2", "full": "resnet
 #: Pictures and passes of CIFAR-10, of icons, pictures to test with, and PGD's steps.
 SIZES = {
     "small": (200, 1, 200, 1, 50, 1),
-    "usual": (8_000, 8, 4000, 8, 1000, 3),
+    "usual": (3000, 5, 800, 5, 400, 2),
     "full": (None, 100, None, 100, None, 10),
 }
-SETTINGS = {"small": "+{gaussian_noise,fog,pixelate}.3", "usual": "cifar-c", "full": "cifar-c"}
+SETTINGS = {
+    "small": "+{clean,gaussian_noise.3,fog.3,pixelate.3}",
+    "usual": "cifar-c",
+    "full": "cifar-c",
+}
 DECLARED = Path(__file__).with_name("interventions.toml")
 
 

@@ -40,12 +40,13 @@ ARCHITECTURES = {
     },
     "full": {"ResNet": "resnet20", "ResNeXt": "resnext29-8x32", "Shake-Shake": "shakeshake29-4x32"},
 }
-#: Icons to train on, passes over them, and icons to test with; none: all.
-SIZES = {"small": (400, 1, 100), "usual": (None, 15, None), "full": (None, 50, None)}
+#: Icons to train on, passes over them (of ResNet, and of the others), and icons to test with;
+#: none: all.
+SIZES = {"small": (400, 1, 1, 100), "usual": (None, 16, 8, None), "full": (None, 50, 50, None)}
 
 
 def main(output: Path, cut: str) -> dict[str, bool]:
-    count, passes, tested = SIZES[cut]
+    count, of_resnet, of_others, tested = SIZES[cut]
     tests = {
         held: some(open_set(f"{SET}.{names[1]}"), tested, held) for held, names in HELD_OUT.items()
     }
@@ -53,7 +54,10 @@ def main(output: Path, cut: str) -> dict[str, bool]:
     for held, (train, _, _) in HELD_OUT.items():
         images = some(open_set(f"{SET}.{train}"), count, f"icons-{train}")
         for name, architecture in ARCHITECTURES[cut].items():
+            if held != "style" and cut == "usual" and name != "ResNet":
+                continue  # on few cores
             folder = output / "models" / f"{name}-{held}"
+            passes = of_resnet if name == "ResNet" else of_others
             spec = trained(
                 "plain",
                 images,
@@ -69,21 +73,20 @@ def main(output: Path, cut: str) -> dict[str, bool]:
                 run = sb.evaluate(spec, None, pictures, results=output / "results", quiet=True)
                 [accuracy] = accuracies(run).values()
                 found[f"{name}-{held}", setting] = accuracy
-    return report(output, found, cut, passes)
+    return report(output, found, cut)
 
 
-def report(
-    output: Path, found: dict[tuple[str, str], float], cut: str, passes: int
-) -> dict[str, bool]:
+def report(output: Path, found: dict[tuple[str, str], float], cut: str) -> dict[str, bool]:
     paper = table("icons-50-text")
     labels = open_set(f"{SET}.style-microsoft").labels
     assert labels is not None
     largest = np.bincount(labels).max() / len(labels)
-    ours = {held: [found[f"{name}-{held}", held] for name in PAPER] for held in HELD_OUT}
+    ours = {held: [found.get((f"{name}-{held}", held)) for name in PAPER] for held in HELD_OUT}
     said = Report(output)
     said.say(
-        f"Cut: {cut} ({', '.join(ARCHITECTURES[cut].values())}; {passes} passes at 32 px; the "
-        "paper's networks are a ResNet-20 and ResNeXts of 29 layers, 50 passes over 10,000 icons "
+        f"Cut: {cut} ({', '.join(ARCHITECTURES[cut].values())}; {SIZES[cut][1]} passes of the "
+        f"ResNet and {SIZES[cut][2]} of the others, at 32 px; the paper's networks are a ResNet-20 "
+        "and ResNeXts of 29 layers, 50 passes over 10,000 icons "
         f"of another collection). {largest:.0%} of the icons held out by style are of one class."
     )
     rows = []
@@ -100,29 +103,42 @@ def report(
     said.table(
         "The same networks on the control: an unseen version of a style that all have seen",
         ["network", *(f"trained without the {held}" for held in HELD_OUT)],
-        [[name, *(found[f"{name}-{held}", "version"] for held in HELD_OUT)] for name in PAPER],
+        [
+            [name, *(found.get((f"{name}-{held}", "version")) for held in HELD_OUT)]
+            for name in PAPER
+        ],
     )
-    plain = list(PAPER).index("ResNeXt")
-    shaken = list(PAPER).index("Shake-Shake")
+    versions = [
+        found[f"{name}-{trained_without}", "version"]
+        for name in PAPER
+        for trained_without in HELD_OUT
+        if (f"{name}-{trained_without}", "version") in found
+    ]
+
+    def gap(held: str, name: str) -> float:
+        """How much harder what was held out is than the version, for the same network."""
+        return found[f"{name}-{held}", "version"] - found[f"{name}-{held}", held]
+
+    subtyped = [name for name in PAPER if (f"{name}-subtype", "subtype") in found]
     held = {
-        "an unseen version is easy (97.2% to 98.0%): at least 90%": min(ours["version"]) >= 90,
+        "an unseen version is easy (97.2% to 98.0%): at least 90% for all": min(versions) >= 90,
         "an unseen style is much harder (48.5% to 58.3%): 20 points or more": all(
-            easy - hard >= 20
-            for easy, hard in zip(ours["version"][:2], ours["style"], strict=False)
+            gap("style", name) >= 20 for name in ("ResNet", "ResNeXt")
         ),
         "unseen subtypes are much harder (57.5% to 60.0%): 20 points or more": all(
-            easy - hard >= 20
-            for easy, hard in zip(ours["version"][:2], ours["subtype"], strict=False)
+            gap("subtype", name) >= 20 for name in subtyped if name != "Shake-Shake"
         ),
         "Shake-Shake helps with the style (76.0% against 51.8%)": (
-            ours["style"][shaken] > ours["style"][plain]
-        ),
-        "Shake-Shake helps with the subtypes (63.6% against 60.0%)": (
-            ours["subtype"][shaken] > ours["subtype"][plain]
+            found["Shake-Shake-style", "style"] > found["ResNeXt-style", "style"]
         ),
     }
+    if "Shake-Shake" in subtyped:
+        held["Shake-Shake helps with the subtypes (63.6% against 60.0%)"] = (
+            found["Shake-Shake-subtype", "subtype"] > found["ResNeXt-subtype", "subtype"]
+        )
     said.findings(held)
-    bars(output / "figure.png", list(PAPER), ours, "accuracy, %")
+    shown = {key: [value or 0.0 for value in values] for key, values in ours.items()}
+    bars(output / "figure.png", list(PAPER), shown, "accuracy, %")
     said.write("Icons: unseen styles and subtypes")
     return held
 

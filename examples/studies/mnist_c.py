@@ -22,7 +22,7 @@ from shiftbed.published import table
 #: Digits to train on, passes, digits to fine-tune on, steps of PGD, digits to test with.
 SIZES = {
     "small": {"clean": 2000, "passes": 2, "tuned": 310, "attacked": 300, "test": 200},
-    "usual": {"clean": None, "passes": 3, "tuned": 6000, "attacked": 20000, "test": 10000},
+    "usual": {"clean": None, "passes": 3, "tuned": 1500, "attacked": 20000, "test": 10000},
     "full": {"clean": None, "passes": 10, "tuned": 60000, "attacked": 60000, "test": 10000},
 }
 MINE = corruption_names("mnist-c")
@@ -61,8 +61,9 @@ def main(output: Path, cut: str) -> dict[str, bool]:
     found = accuracies(run)
 
     single, all_but_one = {}, {}
-    for number, kind in enumerate(MINE):
-        pictures, labels = corrupted(digits, kind, size["tuned"] // 2)
+    held_out = MINE[:2] if cut == "small" else MINE
+    for number, kind in enumerate(held_out):
+        pictures, labels = corrupted(digits, kind, size["tuned"])
         only = ArraySet(f"mnist-{kind}", pictures, labels, digits.classes)
         specs = [
             trained("finetune", only, models / f"only-{kind}", **tuned),
@@ -77,8 +78,13 @@ def main(output: Path, cut: str) -> dict[str, bool]:
         setting = f"{test.name}+{kind}"
         single[kind] = here[f"only-{kind}", setting]
         all_but_one[kind] = here[f"all-but-{kind}", setting]
-        console.print(f"{number + 1} of {len(MINE)} corruptions: {kind}", highlight=False)
+        console.print(f"{number + 1} of {len(held_out)} corruptions: {kind}", highlight=False)
     return report(output, test.name, found, single, all_but_one, cut, size)
+
+
+def beside(ours: float, theirs: float) -> str:
+    """Return our figure, and the paper's in brackets."""
+    return f"{ours:.1f} ({theirs:.1f})" if ours == ours else f"({theirs:.1f})"
 
 
 def corrupted(digits: ImageSet, kind: str, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -119,14 +125,14 @@ def report(
     for kind in MINE:
         setting = f"{test}+{kind}"
         ours["clean"].append(found["conv1", setting])
-        ours["all_but_one"].append(all_but_one[kind])
+        ours["all_but_one"].append(all_but_one.get(kind, np.nan))
         ours["all"].append(found["all", setting])
-        ours["single"].append(single[kind])
+        ours["single"].append(single.get(kind, np.nan))
         pgd.append(found["pgd", setting])
     theirs = {key: [float(augmentation.row(kind)[key]) for kind in MINE] for key in ours}
     their_pgd = [float(defences.row(kind)["Conv2 (PGD)"]) for kind in MINE]
     clean = {name: found[name, test] for name in ("conv1", "all", "pgd")}
-    means = {key: float(np.mean(values)) for key, values in ours.items()}
+    means = {key: float(np.nanmean(values)) for key, values in ours.items()}
     their_means = {key: float(np.mean(values)) for key, values in theirs.items()}
 
     said = Report(output)
@@ -135,20 +141,26 @@ def report(
         f"{size['tuned']:,} for fine-tuning, {size['attacked']:,} for PGD; tested on "
         f"{size['test']:,} digits, corrupted in memory, seed 0)."
     )
-    columns = [
-        "corruption",
-        *(f"{key.replace('_', ' ')}{who}" for key in ours for who in ("", ", paper")),
-    ]
+    columns = ["corruption", *(key.replace("_", " ") for key in ours)]
     rows: list[list[object]] = [
-        ["none", clean["conv1"], 99.22, None, 99.06, clean["all"], 99.06, None, 99.38]
+        ["none", beside(clean["conv1"], 99.22), "(99.1)", beside(clean["all"], 99.06), "(99.4)"]
     ]
     for place, kind in enumerate(MINE):
-        row: list[object] = [kind]
-        for key in ours:
-            row += [ours[key][place], theirs[key][place]]
-        rows.append(row)
-    rows.append(["mean", *(one for key in ours for one in (means[key], their_means[key]))])
-    said.table("Accuracy of Conv1 by what it was trained on, in percent (Figure 4)", columns, rows)
+        rows.append([kind, *(beside(ours[key][place], theirs[key][place]) for key in ours)])
+    rows.append(["mean of 15", *(beside(means[key], their_means[key]) for key in ours)])
+    with_clean = (clean["conv1"] + sum(ours["clean"])) / (len(MINE) + 1)
+    said.table(
+        "Accuracy of Conv1 by what it was trained on, in percent (the paper's, Figure 4)",
+        columns,
+        rows,
+    )
+    said.say(
+        f"The paper's mean of 91.21 counts the clean digits as one more corruption: so counted, "
+        f"Conv1 has {with_clean:.2f} here."
+    )
+    for key, values in ours.items():
+        told = dict(zip(MINE, values, strict=True))
+        said.far(key.replace("_", " "), told, dict(zip(MINE, theirs[key], strict=True)))
     rows = [["none", clean["conv1"], 99.22, clean["pgd"], 98.40]]
     for place, kind in enumerate(MINE):
         rows.append(
@@ -168,11 +180,11 @@ def report(
         ["corruption", "clean", "clean, paper", "PGD", "PGD, paper"],
         rows,
     )
+    said.far("PGD", dict(zip(MINE, pgd, strict=True)), dict(zip(MINE, their_pgd, strict=True)))
     by_accuracy = sorted(MINE, key=lambda kind: found["conv1", f"{test}+{kind}"])
     held = {
         "clean accuracy of Conv1 is at least 99.0% (99.22)": clean["conv1"] >= 99.0,
-        "its mean over the corruptions is within 3 points of 91.21": abs(means["clean"] - 91.21)
-        <= 3,
+        "its mean is within 3 points of 91.21": abs(with_clean - 91.21) <= 3,
         "translate and Canny edges are the two worst": set(by_accuracy[:2])
         == {"translate", "canny_edges"},
         "spatter, dotted line and shot noise are among the five best": {

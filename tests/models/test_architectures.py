@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shiftbed.errors import InputError
-from shiftbed.models import load
+from shiftbed.models import import_torchvision, load
 from shiftbed.models.architectures import FAMILIES, build
 
 torch = pytest.importorskip("torch")
@@ -65,6 +65,19 @@ def test_weights_of_ones_own_fill_it(tmp_path: Path) -> None:
     with torch.no_grad():
         expected = network(torch.from_numpy(picture).permute(0, 3, 1, 2) / 255)
     assert model.logits(picture) == pytest.approx(expected.numpy(), abs=1e-5)
+
+
+def test_timms_networks_take_its_attention_layers() -> None:
+    import_torchvision()
+    pytest.importorskip("timm")
+    from shiftbed.models.sources.torch import architecture
+
+    network = architecture("timm:resnet18+cbam", 5, 1).network
+    assert any(type(part).__name__ == "CbamModule" for part in network.modules())
+    assert network.eval()(torch.zeros(1, 1, 32, 32)).shape == (1, 5)
+    for name in ("timm:resnet18+nothing", "timm:vit_tiny_patch16_224+cbam"):
+        with pytest.raises(InputError, match="cannot be built with the attention"):
+            architecture(name, 5)
 
 
 @pytest.mark.parametrize("name", ["resnet21", "resnext29", "shakeshake29-0x4", "dense", "resnet"])

@@ -118,7 +118,7 @@ def test_killed_it_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     pixels = np.stack([images.load(place) for place in range(len(images))])
     np.savez(tmp_path / "sides.npz", images=pixels, labels=images.labels, classes=CLASSES)
     program = [sys.executable, "-m", "shiftbed", "train", "run", "plain", "--data", "sides.npz"]
-    program += ["-a", "shakeshake11-2x2", "--epochs", "40", "--set", "batch=16", "-q", "-o"]
+    program += ["-a", "shakeshake11-2x2", "--epochs", "25", "--set", "batch=16", "-q", "-o"]
     subprocess.run([*program, "whole"], cwd=tmp_path, check=True, capture_output=True)
     killed = subprocess.Popen([*program, "killed"], cwd=tmp_path)
     checkpoint = tmp_path / "killed" / "checkpoint.pt"

@@ -72,7 +72,7 @@ def run(
     ] = None,
     architecture: Annotated[
         str | None,
-        typer.Option("--architecture", "-a", help="resnet20, timm:seresnet18, ... (see list)."),
+        typer.Option("--architecture", "-a", help="resnet20, timm:seresnet50, ... (see list)."),
     ] = None,
     epochs: Annotated[int | None, typer.Option("--epochs", help="Passes over the set.")] = None,
     start: Annotated[
@@ -101,7 +101,7 @@ def run(
     """Train a network, and leave its weights and its run card in a folder.
 
     Run the same command again after an interruption: it goes on, and ends with the same bits.
-    On several machines or GPUs, put `accelerate launch -m` before `shiftbed train run ...`.
+    On several GPUs or machines: `torchrun ... -m shiftbed train run ...`, or `accelerate launch`.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TimeRemainingColumn

@@ -136,12 +136,13 @@ def write_card(
     card: Card, output: Path, network: nn.Module, history: Sequence[Mapping[str, Any]], mine: bool
 ) -> Card:
     """Write the weights and the card; in a training of several processes, one of them does."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
+    card = replace(card, history=tuple(history))
     state = {key: value.detach().cpu().contiguous() for key, value in network.state_dict().items()}
     if mine:
-        write_atomically(output, output / WEIGHTS, lambda path: save_file(state, path))
-        card = replace(card, history=tuple(history), weights=sha256_of(output / WEIGHTS))
+        write_atomically(output, output / WEIGHTS, lambda path: path.write_bytes(save(state)))
+        card = replace(card, weights=sha256_of(output / WEIGHTS))
         write_atomically(
             output, output / "README.md", lambda path: path.write_text(str(card), "utf-8")
         )

@@ -169,7 +169,7 @@ def recipes() -> dict[str, str]:
     """
     folder = resources.files("shiftbed.train") / "recipes"
     found = {}
-    for file in sorted(folder.iterdir(), key=lambda one: one.name):
+    for file in sorted(folder.iterdir(), key=lambda one: one.name.removesuffix(".toml")):
         name, dot, kind = file.name.rpartition(".")
         if dot and kind == "toml":
             found[name] = str(tomllib.loads(file.read_text("utf-8")).get("about", ""))

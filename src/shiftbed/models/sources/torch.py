@@ -69,11 +69,22 @@ def architecture(arch: str, outputs: int | None, channels: int | None = None) ->
         from shiftbed.models.sources.timm import as_pretrained, import_timm
 
         timm = import_timm()
+        name, _, attention = name.partition("+")
         if not timm.is_model(name.partition(".")[0]):
             raise unknown("timm model", name, timm.list_models())
         if channels not in (None, 3):
             chosen["in_chans"] = channels
-        return as_pretrained(timm.create_model(name, pretrained=False, **chosen))
+        if attention:  # as in resnet50+cbam: a layer of timm's in each block of a ResNet
+            chosen["block_args"] = {"attn_layer": attention}
+        try:
+            return as_pretrained(timm.create_model(name, pretrained=False, **chosen))
+        except (TypeError, AssertionError) as problem:
+            if not attention:
+                raise
+            raise InputError(
+                f"timm's {name} cannot be built with the attention {attention!r} ({problem}); "
+                "ResNets and ResNeXts can, with se, cbam, eca and others of timm's"
+            ) from None
     if prefix == "torchvision":
         from shiftbed.models.sources.torchvision import geometry_of
 
