@@ -22,7 +22,7 @@ from shiftbed.errors import InputError
 from shiftbed.models import Geometry, Model
 from shiftbed.results import Results, Store, collect_garbage, verify
 from shiftbed.run import SLICE, check_models, estimate, execute, limited, make_plan, shown
-from shiftbed.run.local import _ahead
+from shiftbed.run.threads import ahead
 from shiftbed.settings import Setting, Shift
 
 SHIFTS = (Shift("gaussian_noise", 3), Shift("defocus_blur", 1))
@@ -134,7 +134,7 @@ def test_pictures_wait_for_models_in_a_short_queue() -> None:
 
     with ThreadPoolExecutor(2) as pool:
         tasks = (lambda number=number: task(number) for number in range(100))
-        for number in _ahead(pool, tasks, ahead=6):
+        for number in ahead(pool, tasks, 6):
             assert len(started) <= number + 8
     assert sorted(started) == list(range(100))
 

@@ -94,6 +94,22 @@ def evaluate(
         int,
         typer.Option("--batch-size", help="Pictures prepared at a time.", rich_help_panel=_RUN),
     ] = 32,
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            help="local: threads of this process; ray: the workers of a Ray cluster.",
+            rich_help_panel=_RUN,
+        ),
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--address",
+            help="Of the Ray cluster, as HOST:6379 or auto; unless said, one is started here.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
     strict: Annotated[
         bool,
         typer.Option(
@@ -200,6 +216,8 @@ def evaluate(
             **asked,
             workers=workers,
             batch_size=batch_size,
+            engine=engine,
+            address=address,
             strict=strict,
             quiet=quiet or as_json,
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from shiftbed.data import ClassMap, Combine
 from shiftbed.errors import InputError, unknown
+from shiftbed.evaluation.recipes import model_recipes
 from shiftbed.models import Model, ModelLike, ModelsLike, listed, load
 from shiftbed.results import Manifest, Results, Store
 from shiftbed.run import (
@@ -17,6 +18,7 @@ from shiftbed.run import (
     Progress,
     check_models,
     execute,
+    execute_on_ray,
     library_threads,
     limited,
     make_plan,
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from shiftbed.settings.resolve import DataLike
 
 __all__ = ["Evaluation", "evaluate", "prepare"]
+
+#: What computes: threads of this process, or the workers of a Ray cluster.
+ENGINES = ("local", "ray")
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +142,8 @@ def evaluate(
     class_map: ClassMap | str | Path | None = None,
     combine: Combine = "max",
     backend: str | None = None,
+    engine: str = "local",
+    address: str | None = None,
     strict: bool = False,
     quiet: bool = False,
     **options: Any,
@@ -149,6 +156,8 @@ def evaluate(
     What is in ``results`` already is not computed again. ``keep=["logits"]`` keeps these too.
     ``backend="onnxruntime"`` or ``"openvino"`` computes torch networks faster on most CPUs. A
     picture that cannot be read is listed and not counted; with ``strict``, it ends the run.
+    ``engine="ray"`` computes on a Ray cluster: the one at ``address``, or one that is started
+    here and stopped again.
     ``options`` override what the models say of themselves, as ``size=224`` or
     ``device="cuda"``.
 
@@ -165,6 +174,10 @@ def evaluate(
     >>> run.table().select(["setting", "accuracy", "n"]).to_pylist()[0]
     {'setting': 'photos', 'accuracy': 1.0, 'n': 40}
     """
+    if engine not in ENGINES:
+        raise unknown("engine", engine, ENGINES)
+    if address is not None and engine != "ray":
+        raise InputError("an address is that of a Ray cluster; choose the engine too: ray")
     plan, named = prepare(
         models,
         settings,
@@ -187,7 +200,12 @@ def evaluate(
             if strict:
                 _refuse_skipped(progress.cell.setting.images.name, progress.skipped)
 
-        execute(plan, Store(results), workers=workers, batch_size=batch_size, watch=watch)
+        store = Store(results)
+        if engine == "ray":
+            recipes = model_recipes(plan, models, baseline, backend, options)
+            execute_on_ray(plan, store, recipes, address=address, watch=watch)
+        else:
+            execute(plan, store, workers=workers, batch_size=batch_size, watch=watch)
     run = Evaluation(plan, Results(results), named)
     if strict:  # what was there already
         for manifest in run.manifests():

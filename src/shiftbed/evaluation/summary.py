@@ -105,9 +105,9 @@ def _steps(settings: Sequence[Setting]) -> dict[str, list[str]]:
 def _wrong(
     results: Results, model: str, clean: str | None, steps: Mapping[str, Sequence[str]]
 ) -> _Wrong:
-    before = None if clean is None else results.predictions(model, clean)
+    before = None if clean is None else results.answers(model, clean)
     shifted = {
-        corruption: np.array([_judged(results.predictions(model, name), before) for name in names])
+        corruption: np.array([_judged(results.answers(model, name), before) for name in names])
         for corruption, names in steps.items()
     }
     labelled = before is not None and before["rank_true"].null_count < len(before)

@@ -63,8 +63,11 @@ def pack(rows: pa.Table, labels: IntArray | None) -> pa.Table:
     return pa.table(columns, metadata=rows.schema.metadata)
 
 
-def unpack(packed: pa.Table, labels: IntArray | None) -> pa.Table:
+def unpack(packed: pa.Table, labels: IntArray | None, *, others: bool = True) -> pa.Table:
     """Return the answers that were packed: the confidence to a twentieth of log-odds.
+
+    The classes after the first take longer to read than all else; without ``others`` they are
+    null.
 
     >>> from shiftbed.results.answers import answers
     >>> scores = np.random.default_rng(0).normal(0, 3, (6, 20)).astype(np.float32)
@@ -87,10 +90,10 @@ def unpack(packed: pa.Table, labels: IntArray | None) -> pa.Table:
         "label": pa.array(label, mask=rank < 1),
         "class1": pa.array(first),
     }
-    others = runners_up(packed, labels)
+    rest = runners_up(packed, labels) if others else np.empty((len(packed), 0), np.int32)
     for place, name in enumerate(_class_names()[1:]):
-        there = place < others.shape[1]
-        columns[name] = pa.array(others[:, place]) if there else pa.nulls(len(packed), pa.int32())
+        there = place < rest.shape[1]
+        columns[name] = pa.array(rest[:, place]) if there else pa.nulls(len(packed), pa.int32())
     columns["confidence"] = pa.array(_confidence(packed["odds"].to_numpy(), index))
     columns["rank_true"] = packed["rank_true"]
     table = pa.table([columns[field.name] for field in STORED], schema=STORED)

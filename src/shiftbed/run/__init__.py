@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shiftbed.run.backends import BACKENDS, on_backend
+from shiftbed.run.cluster import Recipe, execute_on_ray
 from shiftbed.run.cost import Cost, check_models, estimate
 from shiftbed.run.local import COMPUTE_BATCH, Progress, Watch, execute
 from shiftbed.run.plan import SLICE, Cell, Plan, Unit, make_plan
@@ -18,11 +19,13 @@ __all__ = [
     "Cost",
     "Plan",
     "Progress",
+    "Recipe",
     "Unit",
     "Watch",
     "check_models",
     "estimate",
     "execute",
+    "execute_on_ray",
     "library_threads",
     "limited",
     "make_plan",

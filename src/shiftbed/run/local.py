@@ -23,7 +23,19 @@ from shiftbed.run import threads
 from shiftbed.run.plan import Cell, Plan, Unit
 from shiftbed.settings import Shift
 
-__all__ = ["COMPUTE_BATCH", "Progress", "Watch", "execute", "logits_of"]
+__all__ = [
+    "COMPUTE_BATCH",
+    "Ledger",
+    "Progress",
+    "Watch",
+    "begin",
+    "decode",
+    "execute",
+    "logits_of",
+    "look_of",
+    "shifted",
+    "write_part",
+]
 
 #: Pictures that a model sees at once. Fixed, because a library may round differently for
 #: another number, and the bytes of a result must not depend on how it was computed.
@@ -45,6 +57,8 @@ class Progress:
     correct: int | None
     #: Those that could not be shown: (id, reason).
     skipped: tuple[tuple[str, str], ...] = ()
+    #: The machine that did it, where there are several.
+    node: str = ""
 
 
 Watch = Callable[[Progress], None]
@@ -68,13 +82,8 @@ def execute(
         raise InputError(
             f"workers is {workers} and batch size {batch_size}; both must be at least 1"
         )
-    store.sweep()
-    for cell in plan.cells:
-        store.begin(cell.manifest)
-        images = cell.setting.images
-        frames = getattr(images, "frames", None)
-        store.write_pictures(cell.manifest.identity.pictures, images.ids, frames, images.labels)
-    ledger = _Ledger(plan, store, {"workers": workers, "batch_size": batch_size})
+    begin(plan, store)
+    ledger = Ledger(plan, store, {"workers": workers, "batch_size": batch_size})
     models = {cell.model for cell in plan.cells}
     pool = ThreadPoolExecutor(workers, thread_name_prefix="shiftbed-pictures")
     with threads.torch_threads(len(models)), _Lanes(models) as computing, _Writer() as writer:
@@ -87,7 +96,56 @@ def execute(
             pool.shutdown(wait=True, cancel_futures=True)
 
 
+def begin(plan: Plan, store: Store) -> None:
+    """Record what the cells of a plan are, before their first parts."""
+    store.sweep()
+    for cell in plan.cells:
+        store.begin(cell.manifest)
+        images = cell.setting.images
+        frames = getattr(images, "frames", None)
+        store.write_pictures(cell.manifest.identity.pictures, images.ids, frames, images.labels)
+
+
 # Pictures: decoded once, each geometry once, each shift once.
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """Consecutive pictures that could be read, in every geometry, and those that could not."""
+
+    index: npt.NDArray[np.int32]
+    skipped: list[tuple[str, str]]
+    pictures: dict[Geometry, list[Pictures]]
+
+
+def decode(images: ImageSet, indices: Iterable[int], geometries: Sequence[Geometry]) -> Decoded:
+    """Read pictures and bring each to every geometry."""
+    pictures: dict[Geometry, list[Pictures]] = {geometry: [] for geometry in geometries}
+    read: list[int] = []
+    skipped: list[tuple[str, str]] = []
+    for index in indices:
+        try:
+            picture = images.load(index)
+        except UnreadablePicture as problem:
+            skipped.append((images.ids[index], problem.reason))
+            continue
+        read.append(index)
+        for geometry in geometries:
+            pictures[geometry].append(geometry.apply(picture))
+    return Decoded(np.array(read, np.int32), skipped, pictures)
+
+
+def shifted(unit: Unit, pictures: list[Pictures], ids: Iterable[str], seed: int) -> list[Pictures]:
+    """Return a unit's pictures as its models see them, but for attacks."""
+    how = unit.shift
+    if not isinstance(how, Shift):
+        return pictures
+    from shiftbed.corruptions import corrupt
+
+    return [
+        corrupt(picture, how.corruption, how.severity, variant=how.variant, seed=seed, key=name)
+        for picture, name in zip(pictures, ids, strict=True)
+    ]
 
 
 class _Chunk:
@@ -98,36 +156,19 @@ class _Chunk:
         self._indices = indices
         self._geometries = geometries
         self._lock = Lock()
-        self._decoded: dict[Geometry, list[Pictures]] | None = None
-        self.index = np.empty(0, np.int32)
-        self.skipped: list[tuple[str, str]] = []
+        self._decoded: Decoded | None = None
 
-    def pictures(self, geometry: Geometry) -> list[Pictures]:
-        """Return those that can be read. Their places are in ``index`` from then on."""
+    def decoded(self) -> Decoded:
+        """Return those that can be read."""
         with self._lock:
             if self._decoded is None:
-                self._decoded = self._decode()
-            return self._decoded[geometry]
+                self._decoded = decode(self._images, self._indices, self._geometries)
+            return self._decoded
 
     def ids(self) -> list[str]:
         """The ids of those that can be read."""
         ids = self._images.ids
-        return [ids[int(index)] for index in self.index]
-
-    def _decode(self) -> dict[Geometry, list[Pictures]]:
-        decoded: dict[Geometry, list[Pictures]] = {geometry: [] for geometry in self._geometries}
-        read = []
-        for index in self._indices:
-            try:
-                picture = self._images.load(index)
-            except UnreadablePicture as problem:
-                self.skipped.append((self._images.ids[index], problem.reason))
-                continue
-            read.append(index)
-            for geometry in self._geometries:
-                decoded[geometry].append(geometry.apply(picture))
-        self.index = np.array(read, np.int32)
-        return decoded
+        return [ids[int(index)] for index in self.decoded().index]
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,22 +204,8 @@ class _Task:
 
     def __call__(self) -> _Batch:
         begun = time.perf_counter()
-        pictures = self.chunk.pictures(self.unit.geometry)
-        shift = self.unit.shift
-        if isinstance(shift, Shift):
-            from shiftbed.corruptions import corrupt
-
-            pictures = [
-                corrupt(
-                    picture,
-                    shift.corruption,
-                    shift.severity,
-                    variant=shift.variant,
-                    seed=self.seed,
-                    key=name,
-                )
-                for picture, name in zip(pictures, self.chunk.ids(), strict=True)
-            ]
+        pictures = self.chunk.decoded().pictures[self.unit.geometry]
+        pictures = shifted(self.unit, pictures, self.chunk.ids(), self.seed)
         return _Batch(self.unit, self.chunk, pictures, time.perf_counter() - begun)
 
 
@@ -254,8 +281,8 @@ def _score(batches: Iterable[_Batch], lanes: _Lanes, seed: int) -> _Scored:
         del waiting[:count]
 
     for batch in batches:
-        index.append(batch.chunk.index)
-        skipped += batch.chunk.skipped
+        index.append(batch.chunk.decoded().index)
+        skipped += batch.chunk.decoded().skipped
         preparing += batch.seconds
         waiting += batch.pictures
         while len(waiting) >= COMPUTE_BATCH:
@@ -272,21 +299,36 @@ def _score(batches: Iterable[_Batch], lanes: _Lanes, seed: int) -> _Scored:
     return _Scored(unit, np.concatenate(index), skipped, logits, preparing, seconds)
 
 
-def _write(scored: _Scored, plan: Plan, store: Store, ledger: _Ledger, watch: Watch) -> None:
+def _write(scored: _Scored, plan: Plan, store: Store, ledger: Ledger, watch: Watch) -> None:
     """Write a part for each of a unit's cells, and complete the cells that it was the last of."""
-    unit = scored.unit
-    for cell in unit.cells:
-        labels = cell.setting.labels
-        true = None if labels is None else labels[scored.places]
+    for cell in scored.unit.cells:
         logits = scored.logits[cell.model]
-        scores = logits if cell.space is None else cell.space.scores(logits)
-        rows = answers(scored.places, scores, true, whole=cell.setting.metric == "map")
-        kept = logits if plan.keep_logits else None
-        store.write_part(cell.manifest.key, unit.slice, rows, scored.skipped, kept)
-        ranks = rows["rank_true"].drop_null().to_numpy()
-        correct = None if true is None else int((ranks == 1).sum())
+        progress = write_part(
+            store, cell, scored.unit, scored.places, scored.skipped, logits, plan.keep_logits
+        )
         ledger.record(cell, scored.preparing, scored.computing[cell.model])
-        watch(Progress(cell, len(unit.indices), len(rows), correct, tuple(scored.skipped)))
+        watch(progress)
+
+
+def write_part(
+    store: Store,
+    cell: Cell,
+    unit: Unit,
+    places: npt.NDArray[np.int32],
+    skipped: Sequence[tuple[str, str]],
+    logits: npt.NDArray[np.float32],
+    keep_logits: bool,
+) -> Progress:
+    """Judge a model's logits for the pictures at ``places``, and write the cell's part."""
+    labels = cell.setting.labels
+    true = None if labels is None else labels[places]
+    scores = logits if cell.space is None else cell.space.scores(logits)
+    rows = answers(places, scores, true, whole=cell.setting.metric == "map")
+    kept = logits if keep_logits else None
+    store.write_part(cell.manifest.key, unit.slice, rows, skipped, kept)
+    ranks = rows["rank_true"].drop_null().to_numpy()
+    correct = None if true is None else int((ranks == 1).sum())
+    return Progress(cell, len(unit.indices), len(rows), correct, tuple(skipped))
 
 
 class _Writer:
@@ -368,7 +410,7 @@ def _first_line(problem: Exception) -> str:
 
 
 @dataclass
-class _Ledger:
+class Ledger:
     """Which parts of each cell are still missing, and the time that the others took."""
 
     plan: Plan
@@ -389,6 +431,7 @@ class _Ledger:
                 self.finish(cell)
 
     def record(self, cell: Cell, preparing: float, computing: float) -> None:
+        """Count a part that is written; complete its cell if it was the last."""
         key = cell.manifest.key
         self.seconds[key][0] += preparing
         self.seconds[key][1] += computing
@@ -397,6 +440,7 @@ class _Ledger:
             self.finish(cell)
 
     def finish(self, cell: Cell) -> None:
+        """Complete a cell, all of whose parts are there."""
         preparing, computing = self.seconds[cell.manifest.key]
         self.store.finish(
             cell.manifest,

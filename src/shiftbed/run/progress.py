@@ -42,22 +42,27 @@ def shown(plan: Plan, quiet: bool = False) -> Iterator[Watch]:
     begun = time.monotonic()
     task = bar.add_task("", total=plan.predictions, cells="", speed="", worst="")
     done = 0
+    by_node: defaultdict[str, int] = defaultdict(int)
 
     def watch(progress: Progress) -> None:
         nonlocal done
         key = progress.cell.manifest.key
         done += progress.pictures
+        by_node[progress.node] += progress.pictures
         left[key] -= 1
         if progress.correct is not None:
             scored[key] += progress.scored
             correct[key] += progress.correct
         accuracies = {key: correct[key] / n for key, n in scored.items() if n}
         worst = min(accuracies, key=accuracies.__getitem__, default=None)
+        passed = max(time.monotonic() - begun, 1e-9)
+        nodes = [f"{node} {n / passed:,.0f}/s" for node, n in sorted(by_node.items()) if node]
+        speed = f"{done / passed:,.0f} pictures/s"
         bar.update(
             task,
             advance=progress.pictures,
             cells=f"{len(plan.cells) - sum(n > 0 for n in left.values())}/{len(plan.cells)} cells",
-            speed=f"{done / max(time.monotonic() - begun, 1e-9):,.0f} pictures/s",
+            speed=f"{speed} ({', '.join(nodes)})" if nodes else speed,
             worst="" if worst is None else f"worst {accuracies[worst]:.1%} {names[worst]}",
         )
 

@@ -213,7 +213,7 @@ def _answers(request: _Request, cell: dict[str, Any]) -> dict[str, Any]:
         raise InputError("the cell is incomplete; run the evaluation again")
     if cell["metric"] != "top1":
         raise InputError("its pictures have no single label each")
-    table = request.results.predictions(cell["model"], cell["setting"])
+    table = request.results.answers(cell["model"], cell["setting"])
     columns = {name: table[name].to_numpy() for name in ("label", "class1", "confidence")}
     return {**columns, "correct": table["rank_true"].to_numpy() == 1}
 
