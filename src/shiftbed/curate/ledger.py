@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from shiftbed.data.prints import NEAR, Print, bands, distance
+from shiftbed.data.prints import NEAR, Print, alike, bands
 from shiftbed.errors import InputError
 
 __all__ = ["Candidate", "Ledger", "Outcome", "Ranked"]
@@ -28,7 +28,9 @@ create table if not exists candidates(
     sha256 text, p_true real, difficulty real, predicted text, answers text
 );
 create index if not exists by_fate on candidates(fate, class);
-create table if not exists prints(n integer primary key, pixels blob not null, signs blob not null);
+create table if not exists prints(
+    n integer primary key, pixels blob not null, thumbnail blob not null
+);
 create index if not exists by_pixels on prints(pixels);
 create table if not exists bands(
     band integer not null, n integer not null, primary key(band, n)
@@ -202,15 +204,18 @@ class Ledger:
         keys = bands(printed.signs, near)
         marks = ",".join("?" * len(keys))
         rows = self._db.execute(
-            "select n, signs from prints where n in "
+            "select n, pixels, thumbnail from prints where n in "
             f"(select n from bands where band in ({marks})) order by n",
             keys,
         )
-        return next((int(n) for n, signs in rows if distance(signs, printed.signs) <= near), None)
+        found = (int(n) for n, *kept in rows if alike(Print(*kept), printed, near))
+        return next(found, None)
 
     def remember(self, n: int, printed: Print, near: int = NEAR) -> None:
         """Keep a picture's print, to know it again."""
-        self._db.execute("insert into prints values (?, ?, ?)", (n, printed.pixels, printed.signs))
+        self._db.execute(
+            "insert into prints values (?, ?, ?)", (n, printed.pixels, printed.thumbnail)
+        )
         if not printed.plain:
             self._db.executemany(
                 "insert into bands values (?, ?)", ((key, n) for key in bands(printed.signs, near))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from shiftbed.data.prints import NEAR, Print, bands, distance, print_of
+from shiftbed.data.prints import Print, alike, bands, print_of
 from shiftbed.data.sets import ImageSet, UnreadablePicture
 
 __all__ = ["Findings", "check"]
@@ -144,7 +144,7 @@ def _look(images: ImageSet, watch: Callable[[int, int], None]) -> _Seen:
 
 
 def _alike(here: _Seen, there: _Seen) -> Iterator[tuple[str, str]]:
-    """Yield pairs whose signs differ in few places: only those that share a band are compared."""
+    """Yield pairs of the same look: only those that share a band of signs are compared."""
     buckets: defaultdict[int, list[int]] = defaultdict(list)
     for row, printed in enumerate(there.prints):
         if not printed.plain:
@@ -155,7 +155,7 @@ def _alike(here: _Seen, there: _Seen) -> Iterator[tuple[str, str]]:
             continue
         others = {other for band in bands(printed.signs) for other in buckets.get(band, ())}
         for other in sorted(others):
-            if distance(printed.signs, there.prints[other].signs) <= NEAR:
+            if alike(printed, there.prints[other]):
                 yield here.ids[row], there.ids[other]
 
 
