@@ -42,7 +42,7 @@ ARCHITECTURES = {
 }
 #: Icons to train on, passes over them (of ResNet, and of the others), and icons to test with;
 #: none: all.
-SIZES = {"small": (400, 1, 1, 100), "usual": (None, 16, 8, None), "full": (None, 50, 50, None)}
+SIZES = {"small": (400, 1, 1, 100), "usual": (None, 40, 8, None), "full": (None, 50, 50, None)}
 
 
 def main(output: Path, cut: str) -> dict[str, bool]:
