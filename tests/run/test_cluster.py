@@ -174,7 +174,7 @@ def test_a_machine_lost_in_the_middle_costs_a_retry_of_its_units(
 def test_an_unknown_engine_is_a_sentence(engine: str) -> None:
     import shiftbed
 
-    with pytest.raises(InputError, match="no engine called"):
+    with pytest.raises(InputError, match="there is no engine"):
         shiftbed.evaluate(linear("one"), data=image_set(4), engine=engine, quiet=True)
     with pytest.raises(InputError, match="choose the engine too"):
         shiftbed.evaluate(linear("one"), data=image_set(4), address="auto", quiet=True)
