@@ -67,16 +67,18 @@ def write_atomically(
         _remove_if_empty(scratch)
 
 
-def rows_of(path: Path, needed: pa.Schema | None = None) -> pa.Table:
+def rows_of(path: Path, needed: pa.Schema | None = None, *, without: str = "") -> pa.Table:
     """Read a Parquet file of results, or say that it is damaged.
 
-    With ``needed``, those columns must be there; they are cast to these types.
+    With ``needed``, those columns must be there; they are cast to these types. ``without`` names
+    a column that is not read.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        table = pq.ParquetFile(path).read()  # not read_table, which looks at folders' names too
+        file = pq.ParquetFile(path)  # not read_table, which looks at folders' names too
+        table = file.read([name for name in file.schema_arrow.names if name != without])
         for column in needed or ():
             place = table.schema.get_field_index(column.name)
             table = table.set_column(place, column, table[column.name].cast(column.type))

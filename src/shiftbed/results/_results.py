@@ -286,20 +286,24 @@ class Results:
         if not paths:
             return STORED.empty_table()
         if _packed(paths[0]):
-            how = partial(unpack, others=others)
-            return self._unpacked(manifest, paths[0], how).replace_schema_metadata()
+            how, without = partial(unpack, others=others), "" if others else "others"
+            return self._unpacked(manifest, paths[0], how, without).replace_schema_metadata()
         parts = [rows_of(path, STORED) for path in paths]
         return pa.concat_tables([part.replace_schema_metadata() for part in parts])
 
     def _unpacked(
-        self, manifest: Manifest, path: Path, how: Callable[[pa.Table, IntArray | None], T]
+        self,
+        manifest: Manifest,
+        path: Path,
+        how: Callable[[pa.Table, IntArray | None], T],
+        without: str = "",
     ) -> T:
         """Read a complete cell's file with its pictures' labels."""
         import pyarrow as pa
 
         from shiftbed.results.schema import PACKED
 
-        table = rows_of(path)
+        table = rows_of(path, without=without)
         try:
             there = [field for field in PACKED if field.name in table.column_names]
             for field in there:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -133,11 +134,12 @@ def score(
         ]
     )
     nothing = {"note": "there is no cell to compute it from"}
-    rows = [
-        {"metric": name, **row}
-        for name in dict.fromkeys(metric)
-        for row in list(METRICS[name](request)) or [nothing]
-    ]
+    chosen = {name: METRICS[name] for name in metric}
+    of_cells = {name: one.compute for name, one in chosen.items() if isinstance(one, _OfCells)}
+    computed = _of_cells(request, [*of_cells.values()]) if of_cells else []
+    found = dict(zip(of_cells, computed, strict=True))
+    found |= {name: list(one(request)) for name, one in chosen.items() if name not in found}
+    rows = [{"metric": name, **row} for name in chosen for row in found[name] or [nothing]]
     return pa.Table.from_pylist(rows, schema=schema)
 
 
@@ -190,19 +192,42 @@ def _own_interval(request: _Request, cell: dict[str, Any]) -> tuple[float, float
     return (np.nan, np.nan) if found is None else (found.low, found.high)
 
 
-def _of_predictions(
-    compute: Callable[[dict[str, Any], float], Estimate],
-) -> Callable[[_Request], Iterator[dict[str, Any]]]:
-    def rows(request: _Request) -> Iterator[dict[str, Any]]:
-        for cell in request.cells:
-            model, setting = cell["model"], cell["setting"]
-            try:
-                columns = _answers(request, cell)
-                yield _row(model, setting, compute(columns, request.level))
-            except InputError as problem:
-                yield _refused(model, setting, problem)
+@dataclass(frozen=True)
+class _OfCells:
+    """A score of single cells, from their pictures' answers."""
 
-    return rows
+    compute: Callable[[dict[str, Any], float], Estimate]
+
+    def __call__(self, request: _Request) -> list[dict[str, Any]]:
+        return _of_cells(request, [self.compute])[0]
+
+
+def _of_cells(
+    request: _Request, computes: Sequence[Callable[[dict[str, Any], float], Estimate]]
+) -> list[list[dict[str, Any]]]:
+    """Return the rows of several scores of single cells, each of which is read once.
+
+    Cells are judged beside each other: reading, decoding and sorting let other threads work.
+    """
+    from shiftbed.run.threads import cores
+
+    def rows(cell: dict[str, Any]) -> list[dict[str, Any]]:
+        model, setting = cell["model"], cell["setting"]
+        try:
+            columns = _answers(request, cell)
+        except InputError as problem:
+            return [_refused(model, setting, problem)] * len(computes)
+        found = []
+        for compute in computes:
+            try:
+                found.append(_row(model, setting, compute(columns, request.level)))
+            except InputError as problem:
+                found.append(_refused(model, setting, problem))
+        return found
+
+    with ThreadPoolExecutor(cores()) as pool:
+        cells = list(pool.map(rows, request.cells))
+    return [[found[place] for found in cells] for place in range(len(computes))]
 
 
 def _answers(request: _Request, cell: dict[str, Any]) -> dict[str, Any]:
@@ -469,22 +494,32 @@ def _wrong(
 ) -> dict[str, Any] | None:
     """Return what a measured model got wrong, per corruption; under "" on clean pictures."""
     measured = {
-        manifest.identity.setting
+        manifest.identity.setting: manifest
         for manifest in results.manifests()
         if manifest.identity.model == model
     }
     needed = {setting for name in corruptions for setting in benchmark.settings[name]}
     if relative:
         needed.add(benchmark.clean)
-    if not needed <= measured:
+    if not needed <= measured.keys():
         return None
+    names: dict[str, tuple[Any, Any]] = {}
 
     def judged(setting: str) -> tuple[Any, Any]:
-        table = results.predictions(model, setting).sort_by("picture")
-        wrong = None
-        if not table["rank_true"].null_count:  # all pictures have a label
-            wrong = table["rank_true"].to_numpy() != 1
-        return table["picture"].to_pylist(), wrong
+        """Return the pictures' names in rising order, and which of them are wrong."""
+        manifest = measured[setting]
+        table = results.rows(manifest)
+        if table["rank_true"].null_count:  # some picture has no label
+            return None, None
+        shown = manifest.identity.pictures
+        if shown not in names:
+            ids = np.array(results.pictures(manifest)["picture"].to_pylist(), object)
+            names[shown] = ids, np.argsort(ids)
+        ids, order = names[shown]
+        row = np.full(len(ids), -1, np.int8)
+        row[table["index"].to_numpy()] = table["rank_true"].to_numpy() != 1
+        there = order[row[order] >= 0]
+        return ids[there], row[there] == 1
 
     steps = {name: list(benchmark.settings[name]) for name in corruptions}
     if relative:
@@ -495,7 +530,7 @@ def _wrong(
         rows = []
         for setting in settings:
             shown, row = judged(setting)
-            if row is None or (pictures is not None and shown != pictures):
+            if row is None or (pictures is not None and not np.array_equal(shown, pictures)):
                 return None
             pictures = shown
             rows.append(row)
@@ -546,16 +581,16 @@ def _mean_errors(
 
 
 #: Every score by its name.
-METRICS: dict[str, Callable[[_Request], Iterator[dict[str, Any]]]] = {
+METRICS: dict[str, Callable[[_Request], Iterable[dict[str, Any]]]] = {
     "accuracy": _shares("accuracy"),
     "top5": _shares("top5"),
-    "balanced-accuracy": _of_predictions(_balanced),
+    "balanced-accuracy": _OfCells(_balanced),
     "corruption-error": _mean_errors(relative=False, raw=True),
     "mce": _mean_errors(relative=False),
     "relative-mce": _mean_errors(relative=True),
-    "calibration": _of_predictions(_calibration("l2")),
-    "ece": _of_predictions(_calibration("l1")),
-    "aurra": _of_predictions(_aurra),
+    "calibration": _OfCells(_calibration("l2")),
+    "ece": _OfCells(_calibration("l1")),
+    "aurra": _OfCells(_aurra),
     "detection": _detection,
     "frames": _frames,
 }
@@ -567,7 +602,8 @@ def score_of_cell(
     """Register a function as a metric of single cells, for ``score`` and ``shiftbed score``.
 
     It is given a labelled cell's columns as arrays, one value per picture: ``label``,
-    ``class1``, ``confidence`` and ``correct``; and the level of the interval to return.
+    ``class1``, ``confidence`` and ``correct``; and the level of the interval to return. It is
+    called for several cells at once, from as many threads.
 
     >>> @score_of_cell("doubt")
     ... def doubt(columns, level):
@@ -579,7 +615,7 @@ def score_of_cell(
     """
 
     def register(compute: Callable[[dict[str, Any], float], Estimate]) -> Callable[..., Estimate]:
-        METRICS[name] = _of_predictions(compute)
+        METRICS[name] = _OfCells(compute)
         return compute
 
     return register
