@@ -5,7 +5,7 @@ BIN := .venv/bin
 EXTRAS ?= dev,docs,timm,onnx,sklearn
 PYTEST_WORKERS ?= 2
 
-.PHONY: help env demo test test-slow test-lowest fuzz audit lint bench docs clean
+.PHONY: help env demo test test-slow test-lowest fuzz audit lint bench bench-check docs clean
 
 help:
 	@echo "make demo   the main job on real data, ending in a report"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-slow, test-lowest, fuzz, audit   what is run at night"
 	@echo "make lint   style, types and the contract between the rooms"
 	@echo "make bench  every claim of speed, measured against its peer"
+	@echo "make bench-check  whether a ratio fell since benchmarks/baseline.json"
 	@echo "make docs   write the documents that programs make, and build the site"
 
 env: .venv/ready
@@ -68,6 +69,13 @@ bench: .venv/ready-bench
 	$(BIN)/python benchmarks/scaling.py
 	$(BIN)/python benchmarks/augment.py
 	$(BIN)/python benchmarks/attacks.py
+	$(BIN)/python benchmarks/start.py
+	$(BIN)/python benchmarks/storage.py
+
+# Fails with a sentence for each ratio that is more than a quarter below the baseline's;
+# benchmarks/ratios.py --write NAME keeps new ones.
+bench-check: .venv/ready-bench
+	$(BIN)/python benchmarks/ratios.py
 
 .venv/ready-bench: .venv/ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'

@@ -13,11 +13,13 @@ import math
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import cv2
 import foolbox
 import numpy as np
 import torch
+from ratios import write
 from skimage import data
 from torch import nn
 
@@ -63,6 +65,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--count", type=int, default=32)
+    parser.add_argument("--json", type=Path, help="write the ratios to this file")
     options = parser.parse_args()
     torch.set_num_threads(1)
     network = trained()
@@ -70,6 +73,7 @@ def main() -> None:
     pictures, labels = crops(options.count, 1000)
     pixels, truth = as_tensor(pictures), torch.from_numpy(labels)
     wrapped = foolbox.PyTorchModel(network, bounds=(0, 1), device="cpu")
+    ratios: dict[str, float] = {}
     for name in ("pgd.linf.0.5.40steps", "pgd.linf.2.40steps", "pgd.l2.0.5.40steps"):
         [attack] = attacks_named(name)
         radius, steps = attack.radius(SIDE, SIDE), attack.gradients
@@ -114,6 +118,8 @@ def main() -> None:
                 f"fooled {rates[one]:.3f} +- {error:.3f}",
                 flush=True,
             )
+        ratios[name] = whole / statistics.median(times["shiftbed"])
+    write(options.json, ratios)
 
 
 if __name__ == "__main__":

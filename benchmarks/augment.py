@@ -17,6 +17,7 @@ import cv2
 import numpy as np
 import torch
 from PIL import Image
+from ratios import write
 from skimage import data
 
 from shiftbed.augment import augmentation
@@ -45,13 +46,15 @@ def rates(calls: dict[str, Callable[[], object]], count: int, rounds: int) -> di
     return {name: count / statistics.median(sample) for name, sample in times.items()}
 
 
-def shown(title: str, found: dict[str, float], peer: str) -> None:
+def shown(title: str, found: dict[str, float], peer: str) -> dict[str, float]:
+    """Print rates beside the peer's, and return the ratios to it of the others."""
     print(title)
     for name, rate in found.items():
         print(f"  {name:44}{rate:9.2f} pictures/s{rate / found[peer]:8.2f} x", flush=True)
+    return {f"{title}: {name}": found[name] / found[peer] for name in found if "shiftbed" in name}
 
 
-def augmix(rounds: int) -> None:
+def augmix(rounds: int) -> dict[str, float]:
     import_torchvision()
     from torchvision.transforms import v2
 
@@ -69,10 +72,10 @@ def augmix(rounds: int) -> None:
     }
     for call in calls.values():
         call()
-    shown("AugMix, severity 3", rates(calls, 16, rounds), "torchvision v2.AugMix, PIL")
+    return shown("AugMix, severity 3", rates(calls, 16, rounds), "torchvision v2.AugMix, PIL")
 
 
-def deepaugment(name: str, rounds: int, folder: Path) -> None:
+def deepaugment(name: str, rounds: int, folder: Path) -> dict[str, float]:
     torch.manual_seed(0)
     weights = folder / f"{name}.pt"
     torch.save(find(name)().state_dict(), weights)
@@ -103,19 +106,23 @@ def deepaugment(name: str, rounds: int, folder: Path) -> None:
     }
     for call in calls.values():
         call()
-    shown(f"DeepAugment, {name}", rates(calls, len(pictures), rounds), "one picture at a time")
+    return shown(
+        f"DeepAugment, {name}", rates(calls, len(pictures), rounds), "one picture at a time"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path, help="write the ratios to this file")
     options = parser.parse_args()
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
-    augmix(options.rounds)
+    ratios = augmix(options.rounds)
     with tempfile.TemporaryDirectory() as folder:
         for name in ("autoencoder", "edsr", "cae", "vgg7"):
-            deepaugment(name, options.rounds, Path(folder))
+            ratios |= deepaugment(name, options.rounds, Path(folder))
+    write(options.json, ratios)
 
 
 if __name__ == "__main__":

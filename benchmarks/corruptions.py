@@ -25,6 +25,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+from ratios import write
 from skimage import data
 
 import shiftbed
@@ -103,9 +104,7 @@ def main() -> None:
             summary["sum of the 15, legacy stream, against 1.1.2"] = original / exact
     for what, ratio in summary.items():
         print(f"{what:44}{ratio:6.1f} x")
-    if options.json:
-        ratios = {name: theirs / fast for name, (theirs, fast, _) in rows.items()}
-        options.json.write_text(json.dumps({"ratios": ratios, **summary}, indent=1))
+    write(options.json, {name: theirs / fast for name, (theirs, fast, _) in rows.items()} | summary)
 
 
 if __name__ == "__main__":

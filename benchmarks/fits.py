@@ -14,7 +14,7 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import sys
+import argparse
 import tempfile
 import time
 from collections.abc import Callable
@@ -23,6 +23,7 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from ratios import write
 
 from shiftbed.errors import InputError
 from shiftbed.results.imported import import_results, read_imported
@@ -85,7 +86,11 @@ def timed(work: Callable[[int], T], repeats: int) -> tuple[float, T]:
 
 
 def main() -> None:
-    source = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data/testbed")
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("grid", type=Path, nargs="?", default=Path("../shared/data/testbed"))
+    parser.add_argument("--json", type=Path, help="write the ratio to this file")
+    options = parser.parse_args()
+    source = options.grid
     if not source.exists():
         print(f"no fits were timed: the testbed's grid is not at {source}; name its folder")
         return
@@ -103,6 +108,7 @@ def main() -> None:
     print(f"shiftbed    {1000 * fast:10.1f} ms")
     print(f"plain loop  {1000 * slow:10.1f} ms")
     print(f"ratio       {slow / fast:10.0f} x")
+    write(options.json, {"plain loop": slow / fast})
     print(f"largest difference of a resampled intercept or slope: {apart:.1e}")
 
     every = [(a, b) for a in grid.settings for b in grid.settings if a != b]

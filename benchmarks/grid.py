@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
+from ratios import write
 
 from shiftbed.corruptions import corrupt, corruption_names
 from shiftbed.data import ImageSet, open_set
@@ -88,17 +89,22 @@ def evaluated(models: list[Model], images: ImageSet, folder: Path) -> tuple[floa
     return took, pictures / len(models)
 
 
-def grid_cost(images: ImageSet, folder: Path) -> None:
+def grid_cost(images: ImageSet, folder: Path) -> dict[str, float]:
+    """Print what a grid takes as models are added; return how many times less pictures then take.
+
+    That is against making them anew for each model: 8 for eight models, if they are shared.
+    """
     print(f"{len(images)} pictures x 76 settings, as tiny models are added")
     print(f"{'models':>8} {'seconds':>9} {'pictures, thread-seconds':>25} {'against 1 model':>16}")
-    first = None
+    first = alone = None
     for count in (1, 2, 4, 8):
         took, pictures = evaluated([tiny(n) for n in range(count)], images, folder / str(count))
-        first = first or took
+        first, alone = first or took, alone or pictures
         print(f"{count:8} {took:9.1f} {pictures:25.1f} {took / first:15.2f}x")
+    return {"pictures of 8 models, shared": count * alone / pictures}
 
 
-def against_plain_loop(images: ImageSet, folder: Path) -> None:
+def against_plain_loop(images: ImageSet, folder: Path) -> dict[str, float]:
     networks = untrained()
     models = [load(network, name=name, size=224, resize=256) for name, network in networks.items()]
     ours, _ = evaluated(models, images, folder / "ours")
@@ -111,6 +117,7 @@ def against_plain_loop(images: ImageSet, folder: Path) -> None:
     print(f"  imagecorruptions + DataLoader + eager torch  {theirs:8.1f} s")
     print(f"  shiftbed                                     {ours:8.1f} s")
     print(f"  ratio                                        {theirs / ours:8.1f}x")
+    return {"the whole grid, plain loop": theirs / ours}
 
 
 def untrained() -> dict[str, Any]:
@@ -162,15 +169,15 @@ def plain_loop(networks: dict[str, Any], images: ImageSet) -> tuple[float, dict[
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pictures", type=int, default=16)
-    count = parser.parse_args().pictures
+    parser.add_argument("--json", type=Path, help="write the ratios to this file")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        images = photographs(folder, count)
+        images = photographs(folder, options.pictures)
         sample = np.zeros((224, 224, 3), np.uint8)
         for corruption in corruption_names():  # compile what is compiled on first use
             corrupt(sample, corruption, 1)
-        grid_cost(images, folder)
-        against_plain_loop(images, folder)
+        write(options.json, grid_cost(images, folder) | against_plain_loop(images, folder))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
 import itertools
-import json
 import subprocess
 import sys
 import tempfile
@@ -33,6 +32,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import numpy.typing as npt
+from ratios import write
 
 from shiftbed.corruptions import VARIANTS, corrupt, corruption_names, severities
 
@@ -146,7 +146,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--variant", default="imagenet-c", choices=VARIANTS)
     parser.add_argument("--severity", type=int, default=3)
-    parser.add_argument("--json", help="write the figures to this file")
+    parser.add_argument("--json", type=Path, help="write what two threads gain to this file")
     options = parser.parse_args()
     cv2.setNumThreads(1)
     draws = itertools.count()
@@ -154,7 +154,7 @@ def main() -> None:
     names = options.names or corruption_names(options.variant, extra=True)
     names = [name for name in names if name != "pessimal_noise"]  # has no matrix of its own
     misses: list[str] = []
-    figures: dict[str, dict[str, object]] = {}
+    gains: dict[str, float] = {}
 
     print(f"{'':18}{'ms at a side of':^40}{'expo-':>7}{'memory':>8}{'two':>9}{'first':>8}")
     sides = "".join(f"{side:8}" for side in SIDES)
@@ -179,13 +179,7 @@ def main() -> None:
         first = first_call(options.variant, name, severity, channels)
         row = "".join(f"{1e3 * took:8.3f}" for took in times)
         print(f"{name:18}{row}{exponent:7.2f}{memory:8.1f}{gain:9.2f}{first:8.1f}", flush=True)
-        figures[name] = {
-            "seconds": dict(zip(SIDES, times, strict=True)),
-            "exponent": exponent,
-            "memory": memory,
-            "two threads": gain,
-            "first call": first,
-        }
+        gains[f"{name}, two threads"] = gain
         misses += [f"{name}: exponent {exponent:.2f}"] if exponent > 1.1 else []
         misses += [f"{name}: memory {memory:.1f} times float32"] if memory > 8 else []
         misses += [f"{name}: two threads {gain:.2f} times one"] if gain < 1.8 else []
@@ -196,9 +190,7 @@ def main() -> None:
     print(f"import shiftbed.corruptions: {importing:.2f} s")
     print("\nmissed:" if misses else "\nevery claim holds")
     print("\n".join(f"  {miss}" for miss in misses))
-    if options.json:
-        content = {"corruptions": figures, "import": importing, "missed": misses}
-        Path(options.json).write_text(json.dumps(content, indent=1))
+    write(options.json, gains)
 
 
 if __name__ == "__main__":

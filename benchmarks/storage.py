@@ -24,10 +24,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+from ratios import write
 
 from shiftbed.corruptions import corruption_names
-from shiftbed.results import Identity, Manifest, Store
+from shiftbed.results import Identity, Manifest, Results, Store
 from shiftbed.results.answers import answers
+from shiftbed.studies import Grid, fit_baseline, score
 
 PICTURES, CLASSES, LEVELS = 50_000, 1_000, 12
 MOST_SETTINGS = 80
@@ -83,9 +85,6 @@ def _copy(store: Store, source: Manifest, model: str, setting: str) -> None:
 
 def judge(folder: Path) -> None:
     """Ask a store for everything, print the seconds and the peak memory as JSON."""
-    from shiftbed.results import Results
-    from shiftbed.studies import Grid, fit_baseline, score
-
     began = time.perf_counter()
     found = score(Results.open(folder), METRICS)
     assert not any(found["value"].is_null().to_pylist())
@@ -113,10 +112,27 @@ def measured(rows: int, folder: Path) -> dict[str, float]:
     return {"bytes": size, **json.loads(done.stdout)}
 
 
+def plain_bytes(folder: Path) -> float:
+    """Return what an answer takes as one writes it first: a plain Parquet file with zstd."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    make(folder / "few", 4)
+    results = Results.open(folder / "few")
+    tables = [results.predictions(f"model {model}", "simulated") for model in range(4)]
+    kept = ["model", "setting", "picture", "label", "class1", "confidence"]
+    rows = pa.concat_tables(tables).select(kept)
+    pq.write_table(rows, folder / "plain.parquet", compression="zstd")
+    size = (folder / "plain.parquet").stat().st_size
+    shutil.rmtree(folder / "few")
+    return size / len(rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[10**6, 10**7])
     parser.add_argument("--folder", type=Path, help="where stores are made, if not in a temporary")
+    parser.add_argument("--json", type=Path, help="write the ratio of bytes to this file")
     parser.add_argument("--make", type=Path, help="make one store here, and end")
     parser.add_argument("--judge", type=Path, help="judge the store here, and end")
     options = parser.parse_args()
@@ -139,6 +155,10 @@ def main() -> None:
                 f"{seconds[-1]:9.1f}{peaks[-1]:9.0f}",
                 flush=True,
             )
+        plain = plain_bytes(Path(folder))
+    ratio = plain * sizes[-1] / told["bytes"]
+    print(f"plain Parquet with zstd, of the first class alone: {plain:.2f} bytes, {ratio:.2f} x")
+    write(options.json, {"bytes, plain Parquet": ratio})
     if len(sizes) > 1:
         for what, found in (("seconds", seconds), ("peak MB", peaks)):
             slope, level = np.polyfit(sizes, found, 1)

@@ -70,6 +70,7 @@ def untouched() -> Iterator[None]:
     _registry._load()
     registry.sources()
     catalogue.list_sets()
+    augmentations.augmentations()
     tables: list[dict[Any, Any]] = [_registry._specs, METRICS, catalogue._SETS, registry._SOURCES]
     tables.append(augmentations._kinds)
     before = [dict(table) for table in tables]
