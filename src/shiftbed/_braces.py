@@ -9,6 +9,8 @@ __all__ = ["expand_braces"]
 _LIMIT = 100_000
 _LONGEST = 10_000
 _DEPTH = 20
+#: Characters of a name, as of a path. Wildcards take time with the square of it.
+_NAME = 4096
 
 
 def expand_braces(pattern: str) -> list[str]:
@@ -19,7 +21,11 @@ def expand_braces(pattern: str) -> list[str]:
     >>> expand_braces("photos+{fog,snow}.{1..3}")[:4]
     ['photos+fog.1', 'photos+fog.2', 'photos+fog.3', 'photos+snow.1']
     """
-    return _expanded(pattern, pattern, 0)
+    names = _expanded(pattern, pattern, 0)
+    longest = max(map(len, names))
+    if longest > _NAME:
+        raise InputError(f"a name has {longest:,} characters; expected at most {_NAME:,}")
+    return names
 
 
 def _expanded(text: str, pattern: str, depth: int) -> list[str]:

@@ -56,6 +56,7 @@ def test_braces_expand_as_in_bash(pattern: str) -> None:
         ("{1..99999}", "is too long"),
         ("{a,b}" * 18, "more than 100,000 names|braces within braces"),
         ("{0..9999}{0..9999}", "more than 100,000 names"),
+        ("fog.{1," + "[" * 30_000 + "}", "has 30,004 characters; expected at most 4,096"),
     ],
 )
 def test_brace_mistakes(pattern: str, sentence: str) -> None:
