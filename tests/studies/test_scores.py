@@ -14,9 +14,10 @@ import scipy.stats
 from shiftbed import metrics
 from shiftbed.corruptions import corruption_names
 from shiftbed.errors import InputError
-from shiftbed.results import Results, import_results
-from shiftbed.studies import compare, compare_corruptions, score, worse
-from shiftbed.studies.scoring import METRICS, benchmarks
+from shiftbed.results import Identity, Manifest, Results, Store, import_results
+from shiftbed.results.answers import answers
+from shiftbed.studies import Grid, compare, compare_corruptions, score, worse
+from shiftbed.studies.scoring import METRICS, benchmarks, corruption_errors
 
 Measure = Callable[[str, str, Any], None]
 RNG = np.random.default_rng(0)
@@ -273,3 +274,39 @@ def test_every_metric_is_named_in_the_help() -> None:
     source = Path(__file__).parents[2] / "src" / "shiftbed" / "cli" / "score.py"
     text = source.read_text()
     assert all(name in text for name in METRICS)
+
+
+def test_a_mean_error_pairs_pictures_by_name_not_by_place(tmp_path: Path) -> None:
+    """Two severities over the same names in another order: the interval is over pictures."""
+    names = [f"{i:02}.jpg" for i in range(40)]
+    rng = np.random.default_rng(0)
+    right = {1: dict(zip(names, rng.random(40) < 0.7, strict=True))}
+    right[2] = {name: bool(one and rng.random() < 0.8) for name, one in right[1].items()}
+    store = Store(tmp_path)
+    for severity, ids in ((1, names), (2, names[::-1])):
+        setting, shown = f"photos+fog.{severity}", f"order{severity}"
+        labels = np.zeros(40, np.int32)
+        store.write_pictures(shown, ids, labels=labels)
+        cell = Manifest(Identity("net", setting, shown, "w", "g", "c"), class_space="c")
+        store.begin(cell)
+        scores = np.array([[right[severity][name], 0.5] for name in ids], np.float32)
+        rows = answers(np.arange(40, dtype=np.int32), scores, labels)
+        store.write_part(cell.key, 0, rows, ())
+        store.finish(cell, 1, True, False, {})
+    results = Results(tmp_path)
+    grid = Grid.from_cells(results.cells())
+    [benchmark] = benchmarks(grid.settings)
+    found = corruption_errors(
+        results, grid, benchmark, "net", baseline="net", corruptions=["fog"]
+    ).raw_mean
+    wrong = [[not right[severity][name] for name in names] for severity in (1, 2)]
+    expected = metrics.corruption_error_of_pictures(
+        {"fog": np.array(wrong)}, baseline={"fog": [0.5, 0.5]}, severities=2
+    ).raw_mean
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (expected.value, expected.low, expected.high)
+    )
+    swapped = metrics.corruption_error_of_pictures(
+        {"fog": np.array([wrong[0], wrong[1][::-1]])}, baseline={"fog": [0.5, 0.5]}, severities=2
+    ).raw_mean
+    assert found.low != pytest.approx(swapped.low)
