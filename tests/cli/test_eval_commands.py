@@ -255,6 +255,7 @@ MISTAKES = {
         evaluated("-m", "tim:resnet18"),
         ["no source of models 'tim'", "timm"],
     ),
+    "a typo in a folder": (evaluated("-d", "photso"), ["photso", "did you mean photos?"]),
     "a typo in a model": (
         evaluated("-m", "timm:resnet18.a1_in1kk"),
         ["a1_in1kk", "did you mean a1_in1k"],

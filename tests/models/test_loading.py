@@ -64,6 +64,7 @@ MISTAKES: list[tuple[Any, dict[str, Any], str]] = [
     ("mine.onnx", {}, "write onnx:mine.onnx"),
     ("mine.pt", {}, r"write torch:mine.pt,arch="),
     ("tim:resnet18", {}, "no source of models 'tim'; did you mean timm"),
+    ("onx:mine.onnx", {}, "no source of models .onx.; did you mean onnx"),
     ("timm:", {}, "names nothing after its prefix"),
     ("timm:resnett18", {}, "did you mean resnet18"),
     ("timm:resnet18.a1_in2k", {}, "did you mean a1_in1k"),

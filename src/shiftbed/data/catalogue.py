@@ -232,13 +232,13 @@ def open_set(given: ImageSet | Dataset | str | Path, *, name: str | None = None)
     own = open_own(given, name)
     if own is not None:
         return own
+    near = _beside(Path(str(given)))
     if "/" in str(given) or isinstance(given, Path):
-        near = _beside(Path(str(given)))
         hint = f" (did you mean {near}?)" if near is not None else ""
         raise InputError(
             f"{given} does not exist{hint}; {OWN}, or a name that `shiftbed list sets` shows"
         )
-    raise unknown("image set or folder", str(given), known)
+    raise unknown("image set or folder", str(given), [*known, *([str(near)] if near else [])])
 
 
 def _beside(path: Path) -> Path | None:

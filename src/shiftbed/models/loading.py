@@ -72,6 +72,8 @@ def _parsed(spec: str) -> tuple[str, str, dict[str, str]]:
     prefix, colon, rest = spec.partition(":")
     known = sources()
     if not colon or prefix not in known:
+        if colon and len(prefix) > 1 and prefix.isidentifier():  # one letter is a drive
+            raise unknown("source of models", prefix, known)
         if Path(spec).suffix == ".onnx":
             raise InputError(f"{spec} needs its prefix; write onnx:{spec}")
         if Path(spec).suffix in {".pt", ".pth", ".safetensors", ".ckpt"}:
