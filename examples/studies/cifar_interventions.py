@@ -34,7 +34,7 @@ ARCHITECTURE = {"small": "resnet8-8s2", "usual": "resnet8-16s2", "full": "resnet
 #: Pictures and passes of CIFAR-10, of icons, pictures to test with, and PGD's steps.
 SIZES = {
     "small": (200, 1, 200, 1, 50, 1),
-    "usual": (3000, 5, 800, 5, 400, 2),
+    "usual": (10_000, 12, 3000, 12, 1000, 3),
     "full": (None, 100, None, 100, None, 10),
 }
 SETTINGS = {
