@@ -398,7 +398,7 @@ def test_control_c_stops_cleanly_and_the_same_command_resumes(
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=60)
     assert child.returncode == 130
-    assert "the same command does the rest" in err
+    assert "the same command goes on from" in err
     assert "Traceback" not in err
     assert not (tmp_path / ".tmp").exists()
     done = json.loads(shell(*words, "--dry-run", "--json")[1])

@@ -1,7 +1,8 @@
-"""Options that several commands about corruptions share."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,38 @@ Variant = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Of the random draws.")]
+Level = Annotated[float, typer.Option("--level", help="Of the intervals.")]
+
+_LOOK = "What the models see (their own way, unless said)"
+Size = Annotated[str | None, typer.Option("--size", help="224, or 224x192.", rich_help_panel=_LOOK)]
+Resize = Annotated[
+    str | None, typer.Option("--resize", help="The size before the crop.", rich_help_panel=_LOOK)
+]
+Interpolation = Annotated[
+    str | None,
+    typer.Option("--interpolation", help="bilinear, bicubic, ...", rich_help_panel=_LOOK),
+]
+Mean = Annotated[
+    str | None, typer.Option("--mean", help="As 0.485/0.456/0.406.", rich_help_panel=_LOOK)
+]
+Std = Annotated[
+    str | None, typer.Option("--std", help="As 0.229/0.224/0.225.", rich_help_panel=_LOOK)
+]
+Classes = Annotated[
+    str | None,
+    typer.Option(
+        "--classes",
+        help="What the outputs mean: imagenet-1k, or a file with one class per line.",
+        rich_help_panel=_LOOK,
+    ),
+]
+ClassMap = Annotated[
+    Path | None,
+    typer.Option("--class-map", help="A file that says which outputs mean which class."),
+]
+Combine = Annotated[
+    str, typer.Option("--combine", help="Several outputs of one class: max, mean or sum.")
+]
 Option = Annotated[
     list[str] | None,
     typer.Option(

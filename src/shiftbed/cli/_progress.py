@@ -1,9 +1,26 @@
-"""The bar that shows how far a command has come."""
+"""How far a command has come, and what is said where it is stopped."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+
+
+@contextmanager
+def resumable(output: str | Path) -> Iterator[None]:
+    """Let Ctrl-C stop a command whose finished work is in ``output``: exit status 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(
+            f"\nshiftbed: stopped; the same command goes on from what is in {output}",
+            file=sys.stderr,
+        )
+        raise typer.Exit(130) from None
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +10,7 @@ import typer
 from shiftbed.cli._app import app, examples
 from shiftbed.cli._config import Config
 from shiftbed.cli._options import Seed, as_options
+from shiftbed.cli._progress import progress, resumable
 from shiftbed.errors import InputError
 
 
@@ -68,7 +68,6 @@ def augment(
     """
     from shiftbed.augment import augmentation
     from shiftbed.augment.copies import augment_set
-    from shiftbed.cli._progress import progress
     from shiftbed.cli.make import report_unreadable
     from shiftbed.data import open_set
 
@@ -85,24 +84,17 @@ def augment(
         print(f"wrote {sheet}")
     if output is None:
         return
-    try:
-        with progress("pictures", len(pictures), quiet) as watch:
-            made = augment_set(
-                pictures,
-                output,
-                chosen,
-                size=size,
-                encoding=encoding,
-                workers=workers,
-                check=check,
-                watch=watch,
-            )
-    except KeyboardInterrupt:
-        print(
-            f"shiftbed: stopped; the same command goes on from what is in {output}",
-            file=sys.stderr,
+    with resumable(output), progress("pictures", len(pictures), quiet) as watch:
+        made = augment_set(
+            pictures,
+            output,
+            chosen,
+            size=size,
+            encoding=encoding,
+            workers=workers,
+            check=check,
+            watch=watch,
         )
-        raise typer.Exit(130) from None
     before = f", {made.kept:,} of them already" if made.kept else ""
     print(f"{made.files:,} pictures are in {output}{before}; its manifest.jsonl has their hashes")
     report_unreadable(made)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from shiftbed.cli._app import app, examples
-
-_LOOK = "What the model sees (its own way, unless said)"
+from shiftbed.cli._options import Classes, ClassMap, Mean, Resize, Size, Std
 
 
 @app.command("check", epilog=examples("shiftbed check onnx:mine.onnx --data photos"))
@@ -19,27 +17,12 @@ def check(
         str, typer.Option("--data", "-d", help="Clean labelled pictures of the model's classes.")
     ],
     limit: Annotated[int, typer.Option("--limit", help="At most so many pictures.")] = 200,
-    class_map: Annotated[
-        Path | None,
-        typer.Option("--class-map", help="A file that says which outputs mean which class."),
-    ] = None,
-    classes: Annotated[
-        str | None,
-        typer.Option("--classes", help="What the outputs mean: imagenet-1k, or a file."),
-    ] = None,
-    size: Annotated[
-        str | None, typer.Option("--size", help="224, or 224x192.", rich_help_panel=_LOOK)
-    ] = None,
-    resize: Annotated[
-        str | None,
-        typer.Option("--resize", help="The size before the crop.", rich_help_panel=_LOOK),
-    ] = None,
-    mean: Annotated[
-        str | None, typer.Option("--mean", help="As 0.485/0.456/0.406.", rich_help_panel=_LOOK)
-    ] = None,
-    std: Annotated[
-        str | None, typer.Option("--std", help="As 0.229/0.224/0.225.", rich_help_panel=_LOOK)
-    ] = None,
+    class_map: ClassMap = None,
+    classes: Classes = None,
+    size: Size = None,
+    resize: Resize = None,
+    mean: Mean = None,
+    std: Std = None,
     device: Annotated[str | None, typer.Option("--device", help="cpu, cuda, ...")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="All that was tried, as JSON.")] = False,
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shiftbed.cli._app import app, examples
+from shiftbed.cli._options import ClassMap, Combine
+from shiftbed.cli._progress import resumable
 
 if TYPE_CHECKING:
     from shiftbed.curate import Shortlist
@@ -37,13 +38,6 @@ Output = Annotated[
     Path, typer.Option("--output", "-o", help="A new directory, or one to go on with.")
 ]
 Name = Annotated[str | None, typer.Option("--name", help="What the new set will be called.")]
-ClassMap = Annotated[
-    Path | None,
-    typer.Option("--class-map", help="A file that says which outputs mean which class."),
-]
-Combine = Annotated[
-    str, typer.Option("--combine", help="Several outputs of one class: max, mean or sum.")
-]
 Against = Annotated[
     list[str] | None,
     typer.Option(
@@ -321,15 +315,8 @@ def _progress(output: Path, quiet: bool) -> Iterator[Callable[[int, int, int], N
     def watch(done: int, total: int, left: int) -> None:
         bar.update(task, completed=done, total=total, left=f"{left:,}")
 
-    try:
-        with bar:
-            yield watch
-    except KeyboardInterrupt:
-        print(
-            f"shiftbed: stopped; the same command goes on from what is in {output}",
-            file=sys.stderr,
-        )
-        raise typer.Exit(130) from None
+    with resumable(output), bar:
+        yield watch
 
 
 def _close(found: Shortlist, quiet: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,9 +10,10 @@ import typer
 
 from shiftbed.cli._app import app, examples
 from shiftbed.cli._config import Config
+from shiftbed.cli._options import Classes, ClassMap, Combine, Interpolation, Mean, Resize, Size, Std
+from shiftbed.cli._progress import resumable
 
 _HOW = "How the models compute"
-_LOOK = "What the models see (their own way, unless said)"
 _RUN = "The run"
 
 
@@ -64,13 +64,8 @@ def evaluate(
         str | None,
         typer.Option("--baseline", "-b", help="The model (a spec or a name) that mCE divides by."),
     ] = None,
-    class_map: Annotated[
-        Path | None,
-        typer.Option("--class-map", help="A file that says which outputs mean which class."),
-    ] = None,
-    combine: Annotated[
-        str, typer.Option("--combine", help="Several outputs of one class: max, mean or sum.")
-    ] = "max",
+    class_map: ClassMap = None,
+    combine: Combine = "max",
     seed: Annotated[
         int, typer.Option("--seed", help="Of the corruptions and the sample.", rich_help_panel=_RUN)
     ] = 0,
@@ -149,32 +144,12 @@ def evaluate(
         bool | None,
         typer.Option("--compile", help="torch.compile the models.", rich_help_panel=_HOW),
     ] = None,
-    size: Annotated[
-        str | None, typer.Option("--size", help="224, or 224x192.", rich_help_panel=_LOOK)
-    ] = None,
-    resize: Annotated[
-        str | None,
-        typer.Option("--resize", help="The size before the crop.", rich_help_panel=_LOOK),
-    ] = None,
-    interpolation: Annotated[
-        str | None,
-        typer.Option("--interpolation", help="bilinear, bicubic, ...", rich_help_panel=_LOOK),
-    ] = None,
-    mean: Annotated[
-        str | None,
-        typer.Option("--mean", help="As 0.485/0.456/0.406.", rich_help_panel=_LOOK),
-    ] = None,
-    std: Annotated[
-        str | None, typer.Option("--std", help="As 0.229/0.224/0.225.", rich_help_panel=_LOOK)
-    ] = None,
-    classes: Annotated[
-        str | None,
-        typer.Option(
-            "--classes",
-            help="What the outputs mean: imagenet-1k, or a file with one class per line.",
-            rich_help_panel=_LOOK,
-        ),
-    ] = None,
+    size: Size = None,
+    resize: Resize = None,
+    interpolation: Interpolation = None,
+    mean: Mean = None,
+    std: Std = None,
+    classes: Classes = None,
     config: Config = None,
 ) -> None:
     """Evaluate models on settings and keep every prediction.
@@ -211,7 +186,7 @@ def evaluate(
         plan, _ = evaluation.prepare(**asked)
         print(evaluation.described(plan, workers, as_json=as_json))
         return
-    try:
+    with resumable(output):
         run = evaluation.evaluate(
             **asked,
             workers=workers,
@@ -221,13 +196,6 @@ def evaluate(
             strict=strict,
             quiet=quiet or as_json,
         )
-    except KeyboardInterrupt:
-        print(
-            f"\nshiftbed: stopped; what was finished is in {output}, and the same command "
-            "does the rest",
-            file=sys.stderr,
-        )
-        raise typer.Exit(130) from None
     if as_json:
         print(evaluation.as_json(run))
     elif not quiet:

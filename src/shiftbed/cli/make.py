@@ -11,6 +11,7 @@ import typer
 from shiftbed.cli._app import app, examples
 from shiftbed.cli._config import Config
 from shiftbed.cli._options import Option, Seed, as_options
+from shiftbed.cli._progress import progress, resumable
 from shiftbed.errors import InputError
 
 if TYPE_CHECKING:
@@ -67,7 +68,6 @@ def make(
     Run the same command again after an interruption: it does what is missing, and the result
     has the same bytes. Exit status 1 if some pictures could not be read.
     """
-    from shiftbed.cli._progress import progress
     from shiftbed.corruptions import stored
     from shiftbed.data import open_set
     from shiftbed.settings import Shift, resolve
@@ -86,27 +86,20 @@ def make(
     if len(variants) != 1:
         what = f"shifts of {' and '.join(variants)}" if variants else "no corruption"
         raise InputError(f"{suite} names {what}; a stored set is of one variant's corruptions")
-    try:
-        with progress("pictures", len(pictures) * len(shifts), quiet) as watch:
-            made = stored.make(
-                pictures,
-                output,
-                [(shift.corruption, shift.severity) for shift in shifts],
-                variant=shifts[0].variant,
-                seed=seed,
-                encoding=encoding,
-                keep_size=keep_size,
-                options=as_options(option),
-                workers=workers,
-                check=check,
-                watch=watch,
-            )
-    except KeyboardInterrupt:
-        print(
-            f"shiftbed: stopped; the same command goes on from what is in {output}",
-            file=sys.stderr,
+    with resumable(output), progress("pictures", len(pictures) * len(shifts), quiet) as watch:
+        made = stored.make(
+            pictures,
+            output,
+            [(shift.corruption, shift.severity) for shift in shifts],
+            variant=shifts[0].variant,
+            seed=seed,
+            encoding=encoding,
+            keep_size=keep_size,
+            options=as_options(option),
+            workers=workers,
+            check=check,
+            watch=watch,
         )
-        raise typer.Exit(130) from None
     before = f", {made.kept:,} of them already" if made.kept else ""
     print(f"{made.files:,} files are in {output}{before}; its manifest.jsonl has their hashes")
     report_unreadable(made)

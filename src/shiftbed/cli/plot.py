@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from shiftbed.cli._app import app, examples
+from shiftbed.cli._options import Level
 
 plot = typer.Typer(
     no_args_is_help=True,
@@ -22,7 +23,6 @@ Models = Annotated[
     typer.Option("--model", "-m", help="A name, a wildcard or category:NAME; -NAME takes away."),
 ]
 Width = Annotated[float, typer.Option("--width", help="In inches; a column has 3.3.")]
-Level = Annotated[float, typer.Option("--level", help="Of the intervals.")]
 OnBenchmark = Annotated[
     str | None,
     typer.Option("--benchmark", help="As imagenet-c, or photos+; the largest, unless said."),

@@ -9,6 +9,7 @@ import typer
 
 from shiftbed.cli._app import app, examples
 from shiftbed.cli._config import Config
+from shiftbed.cli._options import Level
 
 
 @app.command("report", epilog=examples("shiftbed report results -o report.html --data photos"))
@@ -45,7 +46,7 @@ def report(
     scale: Annotated[
         str, typer.Option("--scale", help="Of baseline fits: logit, probit or linear.")
     ] = "logit",
-    level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
+    level: Level = 0.95,
     pictures: Annotated[
         float, typer.Option("--pictures", metavar="MB", help="At most so much of them; 0: none.")
     ] = 3.0,

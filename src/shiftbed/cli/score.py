@@ -10,6 +10,7 @@ import typer
 from shiftbed._tables import print_parts
 from shiftbed.cli._app import app, examples
 from shiftbed.cli._config import Config
+from shiftbed.cli._options import Level
 
 
 @app.command(
@@ -44,7 +45,7 @@ def score(
         str | None,
         typer.Option("--usual", help="Detection: the setting that is not anomalous."),
     ] = None,
-    level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
+    level: Level = 0.95,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,
     config: Config = None,

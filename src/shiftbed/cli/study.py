@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from shiftbed.cli._app import app, examples
+from shiftbed.cli._options import Level
 
 study = typer.Typer(
     no_args_is_help=True,
@@ -42,7 +43,6 @@ Shape = Annotated[
 ]
 Resamples = Annotated[int, typer.Option("--resamples", help="Of the bootstrap over models.")]
 Seed = Annotated[int, typer.Option("--seed", help="Of the bootstrap.")]
-Level = Annotated[float, typer.Option("--level", help="Of the intervals.")]
 Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 Csv = Annotated[bool, typer.Option("--csv", help="As CSV.")]
 

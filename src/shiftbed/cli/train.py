@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 from shiftbed.cli._app import app, examples
 from shiftbed.cli._config import Config
 from shiftbed.cli._options import Seed
+from shiftbed.cli._progress import progress, resumable
 from shiftbed.errors import InputError, MissingExtraError
 
 train = typer.Typer(
@@ -128,30 +128,23 @@ def run(
         transient=True,
     )
     task = bar.add_task(recipe, total=None)
-    try:
-        with bar:
-            card = train_network(
-                recipe,
-                data,
-                output,
-                test=test,
-                device=device,
-                workers=workers,
-                minutes=minutes,
-                watch=lambda told: bar.update(
-                    task,
-                    total=told.steps,
-                    completed=told.step,
-                    description=f"pass {told.epoch} loss {told.loss:.3f}",
-                ),
-                **changes,
-            )
-    except KeyboardInterrupt:
-        print(
-            f"shiftbed: stopped; the same command goes on from the checkpoint in {output}",
-            file=sys.stderr,
+    with resumable(output), bar:
+        card = train_network(
+            recipe,
+            data,
+            output,
+            test=test,
+            device=device,
+            workers=workers,
+            minutes=minutes,
+            watch=lambda told: bar.update(
+                task,
+                total=told.steps,
+                completed=told.step,
+                description=f"pass {told.epoch} loss {told.loss:.3f}",
+            ),
+            **changes,
         )
-        raise typer.Exit(130) from None
     last = card.history[-1]
     tested = "" if card.accuracy is None else f", {card.accuracy:.2%} on {card.data['test']}"
     print(
@@ -179,7 +172,6 @@ def autoencoder(
     Use it with `shiftbed augment SET deepaugment --option network=autoencoder
     --option weights=FILE.safetensors -o DIR`.
     """
-    from shiftbed.cli._progress import progress
     from shiftbed.data import open_set
 
     if output.suffix != ".safetensors":
