@@ -64,9 +64,9 @@ def image_sets() -> list[ArraySet]:
     photos = ArraySet("photos", shown, labels, CLASSES, ids)
     dim, dim_labels = pictures(240, 30, 1, dim=0.85)
     dusk = ArraySet("dusk", dim, dim_labels, CLASSES)
-    dusk.card = Card("dusk", clean="photos")  # type: ignore[attr-defined]
+    dusk.card = Card("dusk", clean="photos")
     odd = ArraySet("odd", np.random.default_rng(2).integers(0, 256, (150, 32, 32, 3), np.uint8))
-    odd.card = Card("odd", score="aupr", usual="photos")  # type: ignore[attr-defined]
+    odd.card = Card("odd", score="aupr", usual="photos")
     return [photos, dusk, odd]
 
 

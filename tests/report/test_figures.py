@@ -72,7 +72,7 @@ def test_mistakes_are_told_in_a_sentence(small: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="name it, like --clean"):
         plot_scatter(results, tmp_path / "s.pdf", "photos")
     with pytest.raises(InputError, match="there is no kind of axes 'log'"):
-        plot_scatter(results, tmp_path / "s.pdf", "dusk", axes="log")  # type: ignore[arg-type]
+        plot_scatter(results, tmp_path / "s.pdf", "dusk", axes="log")
     with pytest.raises(InputError, match="a width of 99 inches"):
         plot_curves(results, tmp_path / "c.pdf", width=99)
     with pytest.raises(InputError, match=r"there is no corruption of photos\+ 'fg'"):

@@ -160,7 +160,7 @@ def test_axes_have_readable_ticks(testbed_page: Any, axes: str) -> None:
     at = testbed_page.page.evaluate("[0.001, 0.02, 0.3, 0.5, 0.97].map((p) => shownAt(p, 1e9))")
     from shiftbed.studies.lines import to_scale
 
-    assert at == pytest.approx(to_scale([0.001, 0.02, 0.3, 0.5, 0.97], axes), abs=1e-9)  # type: ignore[arg-type]
+    assert at == pytest.approx(to_scale([0.001, 0.02, 0.3, 0.5, 0.97], axes), abs=1e-9)
     choose(testbed_page, "axes", "logit")
 
 
